@@ -76,6 +76,58 @@ export async function earlierRuns(
   return { runs: comparable(), hasMore: totalCount > items.length };
 }
 
+/** The most runs of a job among which one to compare with is looked for. */
+const MAX_COMPARED = 30;
+
+/**
+ * Finds the last run before one that it may be compared with and that has a command in common with it; `null` if there is none.
+ * @throws StoreError, and errors of the reader where runs are measured now
+ */
+export async function lastRunBefore(
+  { run, scopes }: { readonly run: CatalogRun; readonly scopes: readonly CommandScope[] },
+  query: Pick<EarlierQuery, 'statuses' | 'measuresNow'>,
+  deps: EarlierRunsDeps,
+): Promise<CatalogRun | null> {
+  const { runs } = await earlierRuns(run, scopes, { limit: MAX_COMPARED, ...query }, deps);
+  for await (const { run: one, digests } of runs) if (hasCommandOf(scopes, digests)) return one;
+  return null;
+}
+
+/**
+ * Finds the last good run of a job by its name, of a project with the same packages and with a command in common; `null` if there is none.
+ * @param scopes what the commands worked on that it is compared with
+ * @param before the run that is not later than it, and not the one; any where left out
+ * @throws StoreError
+ */
+export async function lastGoodRunOf(
+  jobName: string,
+  {
+    accountId,
+    scopes,
+    before,
+  }: { readonly accountId: number; readonly scopes: readonly CommandScope[]; readonly before: CatalogRun | undefined },
+  { catalog, measures }: EarlierRunsDeps,
+): Promise<CatalogRun | null> {
+  const { items } = await catalog.listRuns(accountId, {
+    ...{ jobName, statuses: [RUN_STATUS.success] },
+    ...(before !== undefined && { createdRange: [0, before.createdUnixMs] as const }),
+    ...{ orderBy: 'created', isDescending: true, limit: MAX_COMPARED, offset: 0 },
+  });
+  for (const one of items) {
+    if (one.id === before?.id) continue;
+    const digests = await measures.digestsOf(await catalog.stepsOf(accountId, [one.id]));
+    const theirs = digests?.map(({ scope }) => scope) ?? [];
+    if (hasCommandOf(scopes, digests) && isSameProject(scopes, theirs)) return one;
+  }
+  return null;
+}
+
+/** Whether a run has a command in common with another: a `compile` cannot be compared with a `build`. */
+function hasCommandOf(scopes: readonly CommandScope[], digests: EarlierRun['digests']): boolean {
+  if (digests === undefined) return false;
+  return scopes.length === 0 || digests.some((one) => scopes.some(({ command }) => command === one.scope.command));
+}
+
 /** The most of a job's last runs that are looked at for their durations. */
 const MAX_HISTORY = 20;
 

@@ -2,6 +2,7 @@ import type { SinceTexts } from '../api/failing-since.js';
 import { cut } from '../core/text.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import { type Redactor, statusText } from '../redaction/redactor.js';
+import type { CommandComparison } from '../run/measures/compare-commands.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import type { CommandMeasures, Comparison } from '../run/measures/run-totals.js';
 import type { Verdict } from '../run/verdict.js';
@@ -15,6 +16,8 @@ export interface CommandReport {
   readonly comparison: Comparison | null;
   /** Since when it fails, in words; left out where that is not known. */
   readonly since?: SinceTexts;
+  /** What is different from the same command of another run; left out where it is compared with none. */
+  readonly against?: CommandComparison;
 }
 
 /** What a report is written for. */

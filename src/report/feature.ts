@@ -3,9 +3,10 @@ import type { Environment } from '../config/environment.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { RunSummary } from '../run/verdict.js';
 import { RUN_WORDS } from '../run/words.js';
-import type { EndedCommandReports, EndedEngineCommand, ReportHost } from './command.js';
+import type { EndedCommandReports, EndedEngineCommand } from './command.js';
 import { REPORT_FORMATS } from './format-names.js';
 import type { ReportOutput } from './formats.js';
+import type { ReportHost } from './found-reports.js';
 
 // The door of reports: no other folder imports anything else of this one. It loads nothing but names at run time.
 
@@ -26,6 +27,11 @@ export function reportCommand(host: ReportHost): CliCommand {
         '--format <FORMAT>',
         'text, json (every node in every phase), markdown (for a comment or a summary), github (annotations, and the summary of the step), junit (tests as cases), html (one file) or perfetto (for ui.perfetto.dev); --redaction applies to the last five (default: text)',
       ],
+      [
+        '--against <RUN|FILE|last-good>',
+        'say what changed, failed and got slower since another run, as text, markdown or github; last-good: the last run of its job before it that ended with success',
+      ],
+      ['--job <NAME>', 'with --against last-good: that of this job (default: the job of the run)'],
       ['--json', 'the same as --format json'],
       ['--schema', 'print the JSON Schema of --format json'],
     ],
@@ -35,6 +41,7 @@ export function reportCommand(host: ReportHost): CliCommand {
       ['run-bridge report 1042', 'a run by its number, as pages and messages name it'],
       ['run-bridge report --format html > report.html', 'one file with the failures and a timeline'],
       ['run-bridge report logs/otel.jsonl --format markdown', 'a file of the engine, without a data folder'],
+      ['run-bridge report 1042 --against last-good --format markdown', 'a comment for a pull request'],
       ["run-bridge report --json | jq '.commands[].totals'", 'for a program'],
     ],
     async run(invocation) {

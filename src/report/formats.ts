@@ -9,16 +9,18 @@ import { REPORT_FORMATS } from './format-names.js';
 export interface ReportFormat {
   /** Whether it goes to systems elsewhere, so that the setting `redaction` applies to it. */
   readonly isRedacted: boolean;
+  /** Whether it shows what is different from another run. */
+  readonly isCompared?: true;
   /** Loads what writes it. */
   writer(): Promise<ReportWriter>;
 }
 
 /** Formats by the names that `--format` and `--report` take. */
 const FORMATS: Readonly<Record<(typeof REPORT_FORMATS)[number], ReportFormat>> = {
-  text: { isRedacted: false, writer: async () => (await import('./text.js')).textReport },
+  text: { isRedacted: false, isCompared: true, writer: async () => (await import('./text.js')).textReport },
   json: { isRedacted: false, writer: async () => jsonReport },
-  markdown: { isRedacted: true, writer: async () => (await import('./github.js')).markdownReport },
-  github: { isRedacted: true, writer: async () => (await import('./github.js')).githubReport },
+  markdown: { isRedacted: true, isCompared: true, writer: async () => (await import('./github.js')).markdownReport },
+  github: { isRedacted: true, isCompared: true, writer: async () => (await import('./github.js')).githubReport },
   junit: { isRedacted: true, writer: async () => (await import('./junit.js')).junitReport },
   html: { isRedacted: true, writer: async () => (await import('./html.js')).htmlReport },
   perfetto: { isRedacted: true, writer: async () => (await import('./perfetto.js')).perfettoReport },

@@ -1,18 +1,14 @@
 import { cleanLine, cleanText, counted, cut, lengthText } from '../core/text.js';
+import { type CommandComparison, shareMs } from '../run/measures/compare-commands.js';
 import type { PathLink } from '../run/measures/critical-path.js';
+import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { PATH_WORDS, percentText, phaseWords, stepLabel, timeSentence } from '../run/measures/pace.js';
 import { shareOf, slowestNodes } from '../run/measures/time-split.js';
-import {
-  labelOf,
-  retryCommand,
-  type Trouble,
-  type TroubleSection,
-  troubleLocation,
-  troublesOf,
-} from '../run/measures/troubles.js';
+import { labelOf, retryCommand, type Trouble, troubleLocation, troublesOf } from '../run/measures/troubles.js';
 import { commandLengthMs } from '../run/verdict.js';
+import { nodeWord } from '../run/words.js';
 import { type CommandReport, type ReportSetting, verdictWords } from './content.js';
-import { headLines } from './text.js';
+import { headLines, signed } from './text.js';
 
 // What GitHub shows: Markdown in comments and summaries, and annotations beside the lines of files.
 
@@ -23,6 +19,8 @@ const MAX_LINES = 14;
 const MAX_DETAIL = 1_500;
 const MAX_SKIPPED = 5;
 const MAX_SLOWEST = 10;
+/** Nodes that are listed of each kind of difference. */
+const MAX_DIFFERENT = 20;
 
 /** Reports as Markdown that GitHub, GitLab and Azure show. Everything that is not of the bridge's own words stands in code, where nothing has a meaning. */
 export function markdownReport(reports: readonly CommandReport[]): string {
@@ -36,7 +34,7 @@ export function markdownReport(reports: readonly CommandReport[]): string {
     .join('\n');
 }
 
-function commandMarkdown({ command }: CommandReport, maxBytes: number): string {
+function commandMarkdown({ command, against }: CommandReport, maxBytes: number): string {
   const { invocation } = command;
   const { sign, words } = verdictWords(invocation.verdict);
   const line = cleanLine(invocation.rawCommand ?? invocation.command ?? 'a command');
@@ -50,10 +48,17 @@ function commandMarkdown({ command }: CommandReport, maxBytes: number): string {
     `${counts.join(' · ')}\n`,
     ...(isReasonNeeded ? [`\n${code(cut(cleanLine(reason), 500))}\n`] : []),
     ...(again === null ? [] : [`\nRun again what failed: ${code(again)}\n`]),
+    ...(against === undefined ? [] : [againstMarkdown(against)]),
   ].join('');
   const tail = timeMarkdown(command) + slowestMarkdown(command);
   const budget = new Budget(maxBytes - Buffer.byteLength(head) - Buffer.byteLength(tail));
-  const body = sections.map((section) => sectionMarkdown(section, budget)).join('');
+  const body = [
+    ...changeSections(against),
+    ...sections.map(({ title, troubles }) => ({ title, items: troubles.map(troubleVariants) })),
+    ...slowerSections(against),
+  ]
+    .map((section) => sectionMarkdown(section, budget))
+    .join('');
   return Buffer.byteLength(head) > maxBytes
     ? ''
     : `${head}${body}${Buffer.byteLength(tail) > maxBytes - Buffer.byteLength(head) ? '' : tail}`;
@@ -75,17 +80,85 @@ class Budget {
 /** Bytes of the line that says how many more there are. */
 const REST_LINE = `\n- and ${Number.MAX_SAFE_INTEGER} more\n`;
 
-function sectionMarkdown({ title, troubles }: TroubleSection, budget: Budget): string {
+/** A list below a title. */
+interface Section {
+  readonly title: string;
+  /** Each as Markdown, in full, and in brief where there is less room. */
+  readonly items: readonly (readonly (() => string)[])[];
+}
+
+function sectionMarkdown({ title, items }: Section, budget: Budget): string {
   const head = `\n#### ${title}\n\n`;
   if (!budget.take(head + REST_LINE)) return '';
   const shown: string[] = [];
-  for (const trouble of troubles) {
-    const item = [troubleMarkdown(trouble, true), troubleMarkdown(trouble, false)].find((text) => budget.take(text));
+  for (const variants of items) {
+    const item = variants.map((markdown) => markdown()).find((text) => budget.take(text));
     if (item === undefined) break;
     shown.push(item);
   }
-  const rest = troubles.length - shown.length;
+  const rest = items.length - shown.length;
   return `${head}${shown.join('')}${rest === 0 ? '' : `- ${shown.length === 0 ? '' : 'and '}${rest} more\n`}`;
+}
+
+/** Which run this one is compared with, and what is different in numbers. */
+function againstMarkdown({
+  before,
+  longerMs,
+  leastMs,
+  changed,
+  slower,
+  faster,
+  added,
+  gone,
+}: CommandComparison): string {
+  const { step, startTimeUnixNano } = before.invocation;
+  const at = new Date(Number(startTimeUnixNano / 1_000_000n)).toISOString().slice(0, 16).replace('T', ' ');
+  const run = step === null ? 'an earlier run' : `run ${step.runId} of job ${code(step.job)}`;
+  const counts = [
+    ...[`${changed.length} ended otherwise`, `${slower.length} slower`, `${faster.length} faster`],
+    ...[`${added.length} new`, `${gone.length} gone`],
+  ].filter((text) => !text.startsWith('0 '));
+  const same = `every node ended as before, and none took ${lengthText(leastMs)} more or less of the run's time`;
+  return `\nAgainst ${run}, ${at} UTC: ${signed(longerMs)} · ${counts.length === 0 ? same : counts.join(' · ')}\n`;
+}
+
+/** Nodes that ended otherwise, and those that only one of the runs has. */
+function changeSections(against: CommandComparison | undefined): readonly Section[] {
+  if (against === undefined) return [];
+  const words = (node: NodeMeasure) => `${name(node)}: ${nodeWord(node.verdict)}`;
+  return [
+    differences(['node ended otherwise', 'nodes ended otherwise'], against.changed, ({ before, after }) => {
+      return `${name(after)}: ${nodeWord(before.verdict)} → ${nodeWord(after.verdict)}`;
+    }),
+    differences(['new node', 'new nodes'], against.added, (node) => `${words(node)}, ${lengthText(shareMs(node))}`),
+    differences(['gone node', 'gone nodes'], against.gone, name),
+  ].flat();
+}
+
+function slowerSections(against: CommandComparison | undefined): readonly Section[] {
+  if (against === undefined) return [];
+  return differences(['slower node', 'slower nodes'], against.slower, ({ after, beforeMs, afterMs, longerMs }) => {
+    return `${name(after)}: ${lengthText(beforeMs)} → ${lengthText(afterMs)}, ${signed(longerMs)}`;
+  });
+}
+
+/** The first of the nodes that are different in one way. */
+function differences<Item>(
+  [noun, plural]: readonly [string, string],
+  nodes: readonly Item[],
+  lineOf: (node: Item) => string,
+): readonly Section[] {
+  if (nodes.length === 0) return [];
+  const items = nodes.map((node, at) => (at < MAX_DIFFERENT ? [() => `- ${lineOf(node)}\n`] : []));
+  return [{ title: counted(nodes.length, noun, plural), items }];
+}
+
+function name(node: NodeMeasure): string {
+  return `**${code(labelOf(node))}**`;
+}
+
+function troubleVariants(trouble: Trouble): Section['items'][number] {
+  return [() => troubleMarkdown(trouble, true), () => troubleMarkdown(trouble, false)];
 }
 
 function troubleMarkdown(trouble: Trouble, isDetailed: boolean): string {

@@ -16,8 +16,9 @@ import type { Page } from '../storage/database.js';
 import type { CatalogRun, CatalogStep, RunCatalog, RunQuery } from '../storage/run-catalog.js';
 import type { State } from '../storage/state.js';
 import { RUN_STATUS, type RunStatus, STATUS_NAMES } from '../storage/state-tables.js';
-import { type ReportHost, settingOf } from './command.js';
+import { settingOf } from './command.js';
 import type { ReportSetting } from './content.js';
+import type { ReportHost } from './found-reports.js';
 
 const DEFAULT_LIMIT = 20;
 const MAX_LIMIT = 1_000;

@@ -1,13 +1,23 @@
 import wrapAnsi from 'wrap-ansi';
 import type { SinceTexts } from '../api/failing-since.js';
-import { ageText, alignedRows, cleanText, counted, lengthText, withoutCommands } from '../core/text.js';
+import {
+  ageText,
+  alignedRows,
+  cleanLine,
+  cleanText,
+  counted,
+  lengthText,
+  startOf,
+  withoutCommands,
+} from '../core/text.js';
 import { invocationIdOf } from '../record/telemetry-record.js';
+import { type CommandComparison, contentionText, type NodePair, shareMs } from '../run/measures/compare-commands.js';
 import type { PathLink } from '../run/measures/critical-path.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { longestParts, PATH_WORDS, paceOf, paceWords, percentText } from '../run/measures/pace.js';
 import type { CommandMeasures, Comparison } from '../run/measures/run-totals.js';
 import { shareOf, slowestNodes } from '../run/measures/time-split.js';
-import { retryCommand, troubleLocation, withLoneMessage } from '../run/measures/troubles.js';
+import { readableLines, retryCommand, troubleLocation, withLoneMessage } from '../run/measures/troubles.js';
 import { commandLengthMs, hasOwnWord, type InvocationSummary, type NodeVerdict } from '../run/verdict.js';
 import { COMMAND_WORDS, countsText, nodeWord } from '../run/words.js';
 import type { CommandReport, ReportSetting } from './content.js';
@@ -23,7 +33,7 @@ export function textReport(reports: readonly CommandReport[], setting: ReportSet
 
 /** A command's report as text for people. Control characters of messages do not reach the terminal. */
 function reportText(report: CommandReport, setting: ReportSetting): string {
-  const { traceId, command, commandCount, comparison, since } = report;
+  const { traceId, command, commandCount, comparison, since, against } = report;
   const { invocation } = command;
   const { columns } = setting;
   const lines = [
@@ -33,6 +43,7 @@ function reportText(report: CommandReport, setting: ReportSetting): string {
     ...(since?.run == null ? [] : [`since: ${since.run}`]),
     ...(invocation.rawCommand === null ? [] : [`command: ${invocation.rawCommand}`]),
     ...comparisonLines(comparison),
+    ...(against === undefined ? [] : ['', ...differenceLines(against)]),
     ...problemLines(command, since),
     ...timeLines(command, columns),
     ...pathLines(command, columns),
@@ -371,4 +382,70 @@ function skipReasonOf({ skipReason, skipUpstream }: NodeMeasure): string {
 /** Further lines of a text stand below its first. */
 function indent(text: string): string {
   return text.trimEnd().replaceAll('\n', '\n      ');
+}
+
+/** Longest cause behind a node that ended otherwise, in characters. */
+const MAX_CAUSE = 300;
+
+/** What is different between two commands, node by node. */
+export function differenceLines({
+  before,
+  after,
+  longerMs,
+  leastMs,
+  contention,
+  ...nodes
+}: CommandComparison): readonly string[] {
+  const sections = [
+    ...differences('ended otherwise', nodes.changed, changeLine),
+    ...differences('slower', nodes.slower, timeLine),
+    ...differences('faster', nodes.faster, timeLine),
+    ...differences('new', nodes.added, nodeLine),
+    ...differences('gone', nodes.gone, nodeLine),
+  ];
+  const atATime = contentionText(contention);
+  return [
+    `before: ${headLines(before)[0]}${placeOf(before)}`,
+    `after:  ${headLines(after)[0]}${placeOf(after)}, ${signed(longerMs)}`,
+    ...(atATime === null ? [] : [atATime]),
+    ...(sections.length === 0
+      ? [`every node ended as before, and none took ${lengthText(leastMs)} more or less of the run's time`]
+      : sections),
+  ];
+}
+
+/** Which run a command is of, and when it started: `, run 1042, job nightly, 2026-11-20 02:00 UTC`. */
+function placeOf({ invocation: { step, startTimeUnixNano } }: CommandMeasures): string {
+  const at = new Date(Number(startTimeUnixNano / 1_000_000n)).toISOString().slice(0, 16).replace('T', ' ');
+  return `, ${step === null ? '' : `run ${step.runId}, job ${step.job}, `}${at} UTC`;
+}
+
+function differences<Item>(title: string, items: readonly Item[], lineOf: (item: Item) => string): readonly string[] {
+  if (items.length === 0) return [];
+  const rest = items.length - MAX_LISTED;
+  return [
+    '',
+    `${title} (${items.length}):`,
+    ...items.slice(0, MAX_LISTED).map((item) => `  ${lineOf(item)}`),
+    ...(rest > 0 ? [`  and ${rest} more`] : []),
+  ];
+}
+
+function changeLine({ before, after }: NodePair): string {
+  const [cause] = after.message === null ? [] : readableLines(after.message);
+  const why = cause === undefined || after.verdict === 'success' ? '' : `: ${startOf(cleanLine(cause), MAX_CAUSE)}`;
+  return `${after.uniqueId}: ${nodeWord(before.verdict)} before, ${nodeWord(after.verdict)} after${why}`;
+}
+
+function timeLine({ after, beforeMs, afterMs, longerMs }: NodePair): string {
+  return `${after.uniqueId}: ${signed(longerMs)} (${lengthText(beforeMs)}, then ${lengthText(afterMs)})`;
+}
+
+function nodeLine(node: NodeMeasure): string {
+  return `${node.uniqueId}: ${nodeWord(node.verdict)}, ${lengthText(shareMs(node))}`;
+}
+
+/** `4.1 s longer`, `312 ms shorter`. */
+export function signed(longerMs: number): string {
+  return `${lengthText(Math.abs(longerMs))} ${longerMs < 0 ? 'shorter' : 'longer'}`;
 }

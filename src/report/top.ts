@@ -8,7 +8,8 @@ import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import type { CatalogRun } from '../storage/run-catalog.js';
 import type { State } from '../storage/state.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
-import { type ReportHost, settingOf } from './command.js';
+import { settingOf } from './command.js';
+import type { ReportHost } from './found-reports.js';
 import { folderMeasures } from './list-runs.js';
 
 /** How often is looked, in milliseconds: on a terminal, and where lines are written to something else. */

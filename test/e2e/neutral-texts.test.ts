@@ -53,6 +53,7 @@ describe('in a terminal and in the log of a CI system', () => {
     ['report', HOSTILE_RUN],
     ['report', HOSTILE_RUN, '--format', 'json'],
     ['report', HOSTILE_RUN, '--format', 'markdown', '--redaction', 'off'],
+    ['report', HOSTILE_RUN, '--against', resolve(SAMPLES, 'build-clean', 'otel.jsonl')],
     ['report', HOSTILE_RUN, '--format', 'junit', '--redaction', 'off'],
     ['report', HOSTILE_RUN, '--format', 'html', '--redaction', 'off'],
     ['report', HOSTILE_RUN, '--format', 'perfetto', '--redaction', 'off'],

@@ -1,8 +1,9 @@
 import { appendFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { afterEach, beforeEach, expect, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { SAMPLES } from '../fake/sample-run.js';
+import { sampleCommand } from '../tool/sample-command.js';
 import { runBridge } from './run-bridge.js';
 
 let dir: string;
@@ -92,6 +93,63 @@ test('a run is reported by its number, whether somebody named it or nobody did',
     expect(commands[0]).toMatchObject({ trace_id, index: Number(command_index) });
   }
   expect((await report('4711')).stderr).toMatch(/^run-bridge: no run "4711" is in /);
+});
+
+describe('against another run', () => {
+  beforeEach(async () => {
+    const samples = ['build-clean', 'build-mixed-fusion', 'build-clean', 'build-mixed-fusion', 'compile'];
+    for (const [number, name] of samples.entries()) {
+      const job = number < 2 ? 'nightly' : 'pull requests';
+      const command = sampleCommand(name, number);
+      expect(await run(['exec', '--data-dir', 'data', '--job', job, '--', ...command])).toMatchObject({ exitCode: 0 });
+    }
+  });
+
+  test('that is the last good one of its job, or of one that is named, or a run or file by its name', async () => {
+    const clean = /\nbefore: build: success after \d+ ms, run (\d+), job ([a-z ]+), [\s\S]*\nnew \(7\):\n/;
+    const against = async (...args: string[]) =>
+      clean.exec((await report('1004', '--against', ...args)).stdout)?.slice(1);
+    expect(await against('last-good')).toEqual(['1003', 'pull requests']);
+    expect(await against('last-good', '--job', 'nightly')).toEqual(['1001', 'nightly']);
+    expect(await against('1001')).toEqual(['1001', 'nightly']);
+    const { stdout } = await report('1004', '--against', sample('build-clean'), '--format', 'markdown');
+    expect(stdout).toMatch(/\nAgainst an earlier run, 2026-\d\d-\d\d \d\d:\d\d UTC: .* longer · 7 new\n/);
+    const ofFile = await report(sample('build-mixed'), '--against', 'last-good', '--job', 'nightly');
+    expect(ofFile.stdout).toMatch(/\nbefore: build: success after \d+ ms, run 1001, job nightly, /);
+  });
+
+  test('in the summary of a step of GitHub, beside its annotations', async () => {
+    const env = { GITHUB_STEP_SUMMARY: join(dir, 'summary.md') };
+    const { stdout } = await runBridge(
+      ['report', '1004', '--data-dir', 'data', '--against', 'last-good', '--format', 'github'],
+      { cwd: dir, env },
+    );
+    expect(stdout).toContain('::error ');
+    expect(readFileSync(env.GITHUB_STEP_SUMMARY, 'utf8')).toMatch(/\nAgainst run 1003 of job `pull requests`, .*\n/);
+  });
+
+  test('says so where there is none, and reports all the same', async () => {
+    for (const [args, message] of [
+      [['1001', '--against', 'last-good'], 'no run before it of its job ended with success'],
+      // No earlier one has the command.
+      [['1005', '--against', 'last-good', '--job', 'nightly'], 'no run of job "nightly" ended with success'],
+    ] as const) {
+      const { exitCode, stdout, stderr } = await report(...args);
+      expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: expect.stringContaining(`run-bridge: ${message}`) });
+      expect(stdout).toMatch(/^run .*, step 1 of run /);
+      expect(stdout).not.toContain('\nbefore: ');
+    }
+  });
+
+  test.each([
+    ['a run that there is not', ['1004', '--against', '4711'], 1, 'no run "4711" is in'],
+    ['a format without room for it', ['1004', '--against', '1003', '--format', 'json'], 2, '--against goes with'],
+    ['a job of a run that is named', ['1004', '--against', '1003', '--job', 'nightly'], 2, '--job says whose'],
+    ['a job alone', ['1004', '--job', 'nightly'], 2, '--job says whose'],
+    ['nobody knows whose', [sample('build-mixed'), '--against', 'last-good'], 2, 'name the job with --job'],
+  ] as const)('is refused for %s', async (_name, args, exitCode, message) => {
+    expect(await report(...args)).toEqual({ exitCode, stdout: '', stderr: expect.stringContaining(message) });
+  });
 });
 
 test("an outcome of a newer engine is shown in the engine's own word, in the report, to programs and to queries", async () => {

@@ -1,7 +1,7 @@
 import { type Request, Router } from 'express';
 import type { Child } from 'hono/jsx';
 import { authorize, callerOf } from '../../api/authenticator.js';
-import { type EarlierQuery, type EarlierRun, earlierRuns, isComparable } from '../../api/earlier-runs.js';
+import { isComparable, lastRunBefore } from '../../api/earlier-runs.js';
 import { Permits, textRedactor, withPermit } from '../../api/permissions.js';
 import { groupBy } from '../../core/lists.js';
 import { cleanLine, cut, lengthText } from '../../core/text.js';
@@ -145,24 +145,10 @@ async function findChoices(
     const base = id === undefined ? undefined : await catalog.findRun(run.accountId, id);
     return { ofJob, ofProject, base: base ?? null };
   }
-  const before = async (query: Partial<EarlierQuery>) => {
-    const found = await earlierRuns(
-      run,
-      scoped.scopes,
-      { limit: MAX_CHOICES, measuresNow: true, ...query },
-      { catalog, measures },
-    );
-    for await (const { run: one, digests } of found.runs) if (hasCommandOf(scoped, digests)) return one;
-    return null;
-  };
-  const good = await before({ statuses: [RUN_STATUS.success] });
-  return { ofJob, ofProject, base: good ?? (await before({})) };
-}
-
-/** Whether a run has a command in common with another: a `compile` cannot be compared with a `build`. */
-function hasCommandOf({ scopes }: ScopedRun, digests: EarlierRun['digests']): boolean {
-  if (digests === undefined) return false;
-  return scopes.length === 0 || digests.some((one) => scopes.some(({ command }) => command === one.scope.command));
+  const before = (statuses?: readonly number[]) =>
+    lastRunBefore(scoped, { measuresNow: true, statuses }, { catalog, measures });
+  const base = (await before([RUN_STATUS.success])) ?? (await before());
+  return { ofJob, ofProject, base };
 }
 
 function ChoiceForm(props: { readonly shown: ShownRun; readonly choices: Choices; readonly named: unknown }) {

@@ -8,11 +8,15 @@ import { Lexer, marked, type Token } from 'marked';
 import { type DefaultTreeAdapterMap, parse } from 'parse5';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { runCli } from '../../../src/commands/run-cli.js';
+import { markdownReport } from '../../../src/report/github.js';
 import { reportSchema } from '../../../src/report/schema.js';
+import { compareCommands } from '../../../src/run/measures/compare-commands.js';
+import type { NodeMeasure } from '../../../src/run/measures/node-measure.js';
 import { bufferedText } from '../../fake/buffered-text.js';
 import { contextIn, runInProcess } from '../../fake/run-in-process.js';
-import { SAMPLES, SMALL_SAMPLES, sampleFolder } from '../../fake/sample-run.js';
+import { SAMPLES, SMALL_SAMPLES, sampleFolder, sampleTraceId } from '../../fake/sample-run.js';
 import { hostileLines, hugeLines, STILL_ACTIVE } from '../../tool/hostile-run.js';
+import { sampleMeasures } from '../run/measures/sample-measures.js';
 
 let dir: string;
 beforeAll(() => {
@@ -72,8 +76,42 @@ describe('Markdown', () => {
     expect(text).toMatch(/\n<\/details>\n$/);
   });
 
-  test('nothing of a run is markup, a link or a mention', async () => {
-    const text = await report('hostile.jsonl', 'markdown', '--redaction', 'off');
+  test('against another run it says what changed, then what failed, then what got slower', async () => {
+    const before = await sampleMeasures('build-clean');
+    const seconds = (count: number) => ({ share: { queryNano: BigInt(count) * 1_000_000_000n, workNano: 0n } });
+    const nodes = before.nodes.flatMap((node): readonly NodeMeasure[] => {
+      if (node.uniqueId === 'model.shop.revenue') return [{ ...node, verdict: 'error', message: 'no such column' }];
+      if (node.uniqueId === 'model.shop.stg_orders') return [{ ...node, ...seconds(5) }];
+      if (node.uniqueId === 'seed.shop.raw_orders') return [];
+      return [node];
+    });
+    const added = { ...before.nodes[0], uniqueId: 'model.shop.new_one', name: 'new_one', ...seconds(0) } as NodeMeasure;
+    const after = { ...before, nodes: [...nodes, added] };
+    const against = compareCommands(before, after);
+    const report = { traceId: sampleTraceId('build-clean'), commandCount: 1, comparison: null };
+    const text = markdownReport([{ ...report, command: after, against }]);
+    const [, head = ''] = /\n(Against [\s\S]*?)\nWhere the /.exec(text) ?? [];
+    expect(head.replaceAll(/\d+ ms/g, 'N ms').replaceAll(/\d+\.\d s/g, 'N s')).toBe(
+      [
+        'Against an earlier run, 2026-11-21 00:43 UTC: N ms longer · 1 ended otherwise · 1 slower · 1 new · 1 gone',
+        '\n#### 1 node ended otherwise\n\n- **`model revenue`**: success → error',
+        '\n#### 1 new node\n\n- **`seed new_one`**: success, N ms',
+        '\n#### 1 gone node\n\n- **`seed raw_orders`**',
+        '\n#### 1 node failed with an error\n\n- **`model revenue`** in `models/marts/revenue.sql`: `no such column`',
+        '\n#### 1 slower node\n\n- **`model stg_orders`**: N ms → N s, N s longer\n',
+      ].join('\n'),
+    );
+    const same = { ...against, changed: [], slower: [], faster: [], added: [], gone: [] };
+    expect(markdownReport([{ ...report, command: before, against: same }])).toMatch(
+      / longer · every node ended as before, and none took \d+ ms more or less of the run's time\n/,
+    );
+  });
+
+  test.each([
+    ['a run', []],
+    ['a run beside another', ['--against', resolve(SAMPLES, 'build-clean', 'otel.jsonl')]],
+  ])('nothing of %s is markup, a link or a mention', async (_name, more) => {
+    const text = await report('hostile.jsonl', 'markdown', '--redaction', 'off', ...more);
     expect(text).toContain('<script>alert(1)</script>');
     const html: string[] = [];
     const kinds = new Set<string>();
