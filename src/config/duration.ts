@@ -20,14 +20,23 @@ export function parseDurationMs(text: string, maxMs = MAX_DURATION_MS): number |
 const MIN_EXPECTED_MS = 60_000;
 const MAX_EXPECTED_MS = 31 * 86_400_000;
 
-/** Reads how often a job is expected to run: `every` and a time from 1m to 31d. @returns milliseconds; `undefined` for anything else */
+/** Instead of a time: a job is expected as often as it has started of late. */
+export const AS_USUAL = 0;
+
+/** Reads how often a job is expected to run: `every` and a time from 1m to 31d, or `usual`. @returns milliseconds, or `AS_USUAL`; `undefined` for anything else */
 export function parseExpectedMs(text: string): number | undefined {
+  if (text.trim() === 'usual') return AS_USUAL;
   const expectedMs = parseDurationMs(/^every\s+(\S+)$/.exec(text.trim())?.[1] ?? '', MAX_EXPECTED_MS);
   return expectedMs !== undefined && expectedMs >= MIN_EXPECTED_MS ? expectedMs : undefined;
 }
 
 /** What is wrong with a text that `parseExpectedMs` does not read. */
-export const EXPECTED_PROBLEM = 'must be a time from 1m to 31d after the word every, such as every 24h';
+export const EXPECTED_PROBLEM = 'must be a time from 1m to 31d after the word every, such as every 24h, or usual';
+
+/** Spells how often a job is expected to run as `parseExpectedMs` reads it. */
+export function formatExpected(expectMs: number): string {
+  return expectMs === AS_USUAL ? 'usual' : `every ${formatDuration(expectMs)}`;
+}
 
 /** Spells milliseconds as `parseDurationMs` reads them, in the largest unit that divides them. */
 export function formatDuration(durationMs: number): string {

@@ -16,7 +16,7 @@ export interface JobDefinition extends DeclaredJob {
   readonly threads: number | null;
   /** A run that takes longer is interrupted, in milliseconds; `null` for no limit. */
   readonly timeoutMs: number | null;
-  /** A run is expected in each such time, in milliseconds; `null` where none is. */
+  /** A run is expected in each such time, in milliseconds, or `AS_USUAL`; `null` where none is. */
   readonly expectMs: number | null;
 }
 

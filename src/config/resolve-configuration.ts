@@ -11,7 +11,7 @@ import type {
 } from './configuration.js';
 import { ConfigurationError } from './configuration-error.js';
 import type { DestinationSettings } from './destination-settings.js';
-import { formatDuration } from './duration.js';
+import { formatDuration, formatExpected } from './duration.js';
 import { type Environment, nonEmpty } from './environment.js';
 import { type JobDefinition, joinCommandLine } from './jobs.js';
 import type {
@@ -384,7 +384,7 @@ export function jobRows(job: JobDefinition, origin: string): ConfigurationRow[] 
     ...row('target', job.targetName),
     ...row('threads', job.threads),
     ...row('timeout', job.timeoutMs === null ? null : formatDuration(job.timeoutMs)),
-    ...row('expect', job.expectMs === null ? null : `every ${formatDuration(job.expectMs)}`),
+    ...row('expect', job.expectMs === null ? null : formatExpected(job.expectMs)),
   ];
 }
 

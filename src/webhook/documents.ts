@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { formatDuration } from '../config/duration.js';
+import { formatExpected } from '../config/duration.js';
 import { WEBHOOK_EVENT_STATES, type WebhookAttempt, type WebhookEvent } from './event.js';
 import type { WebhookEventStore } from './event-store.js';
 import type { RunDetailsReader } from './run-details.js';
@@ -160,7 +160,7 @@ export function nativeSubscriptionDocument(
     authorization: subscription.hasAuthorization,
     signature_header: subscription.signatureHeader,
     notify_on_archive: subscription.notifyOnArchive,
-    expect: subscription.expectMs === null ? null : `every ${formatDuration(subscription.expectMs)}`,
+    expect: subscription.expectMs === null ? null : formatExpected(subscription.expectMs),
     standard_headers: subscription.hasStandardHeaders,
     max_per_minute: subscription.maxPerMinute,
     failed_count: subscription.failedCount,

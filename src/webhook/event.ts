@@ -177,7 +177,13 @@ export type Notice =
       readonly failingSince: string | null;
       readonly reason: string;
     }
-  | { readonly about: 'overdue'; readonly expectedEverySeconds: number; readonly lastStartedAt: string | null }
+  | {
+      readonly about: 'overdue';
+      readonly expectedEverySeconds: number;
+      /** The median time between its last starts, if it is expected by that. */
+      readonly usuallyEverySeconds?: number;
+      readonly lastStartedAt: string | null;
+    }
   | {
       readonly about: 'slow';
       readonly usualSeconds: number;

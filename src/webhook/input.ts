@@ -125,7 +125,7 @@ const nativeInputSchema = z.strictObject({
       description: 'another webhook, or an address, that is notified at 50, 80 and 100 % of the way to archiving',
     }),
   expect: z
-    .string('must be a string such as every 24h, or null')
+    .string('must be a string such as every 24h or usual, or null')
     .transform((text, context) => {
       const expectMs = parseExpectedMs(text);
       if (expectMs !== undefined) return expectMs;
@@ -135,7 +135,7 @@ const nativeInputSchema = z.strictObject({
     .nullable()
     .meta({
       description:
-        'such as every 24h: is notified of a job that has not run for so long, and of runs that take far longer than usual',
+        'such as every 24h, or usual: is notified of a job that has not run for so long, and of runs that take far longer than usual',
     }),
   max_per_minute: z
     .int('must be a whole number, or null for no limit')

@@ -1,10 +1,11 @@
 import { randomBytes } from 'node:crypto';
 import type { Transaction } from 'kysely';
 import type { RunMeasures } from '../api/run-measures.js';
+import { AS_USUAL } from '../config/duration.js';
 import type { Clock, Timer } from '../core/clock.js';
 import { groupBy, quantile } from '../core/lists.js';
 import type { Logger } from '../core/logger.js';
-import { counted, lengthText } from '../core/text.js';
+import { ageText, counted, lengthText } from '../core/text.js';
 import type { CommandDigest } from '../run/measures/command-digest.js';
 import { hasSameCommands } from '../run/measures/recovery.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
@@ -32,6 +33,8 @@ export function noticeTitle(notice: Notice, { jobName, environmentName, runId }:
       return `${name} is failing, ${notice.percent} % of the way to being archived: ${notice.reason}`;
     }
     case 'overdue':
+      if (notice.usuallyEverySeconds !== undefined)
+        return `${job} did not run: it usually starts again after ${ageText(notice.usuallyEverySeconds)}, and has not for ${ageText(notice.expectedEverySeconds)}`;
       return `${job} did not run: a run is expected every ${timeText(notice.expectedEverySeconds)}`;
     case 'slow': {
       const length = secondsText(notice.runningSeconds);
@@ -132,6 +135,11 @@ export async function noticeArchiving(
 
 /** Between two looks, in milliseconds. */
 const LOOK_MS = 60_000;
+/** A job that is expected as usual is overdue after so many times the median time between its last starts, so many at most and at least. */
+const RHYTHM_FACTOR = 1.5;
+const RHYTHM_STARTS = 11;
+const RHYTHM_FROM_STARTS = 4;
+
 /** A run is slow that takes so many times its usual length, while it goes on and when it has succeeded. */
 const SLOW_FACTOR = 3;
 const SLOW_END_FACTOR = 2;
@@ -226,7 +234,7 @@ export class ExpectationWatch {
     return subscription.expectMs !== null || (this.deps.declared.size > 0 && isNotifiedOfDeclared(subscription));
   }
 
-  /** Returns in which time a run of a job is expected; `undefined` for none. */
+  /** Returns in which time a run of a job is expected, or `AS_USUAL`; `undefined` for none. */
   private expectedMs(subscription: WebhookSubscription, jobName: string): number | undefined {
     const declaredMs = isNotifiedOfDeclared(subscription) ? this.deps.declared.get(jobName) : undefined;
     return declaredMs ?? subscription.expectMs ?? undefined;
@@ -245,13 +253,27 @@ export class ExpectationWatch {
       if (filter.projects.length > 0 && !filter.projects.includes(facts.projectName)) continue;
       // What was expected only now has as long from now on.
       const sinceUnixMs = Math.max(facts.startedUnixMs, updatedUnixMs);
-      const overdue = run.isRunning ? undefined : overdueNotice(facts, expectedMs, nowUnixMs - sinceUnixMs);
+      const rhythm = run.isRunning ? undefined : await this.rhythmOf(subscription.accountId, facts, expectedMs);
+      const overdue = rhythm && overdueNotice(facts, rhythm, nowUnixMs - sinceUnixMs);
       const eventType = overdue === undefined ? 'job.run.slow' : 'job.run.overdue';
       if (await isNotified(db, subscription, eventType, facts)) continue;
       const notice = overdue ?? (await this.slowNotice(subscription, run, nowUnixMs));
       if (notice !== undefined) found.push({ subscription, eventType, facts: { ...facts, notice } });
     }
     return found;
+  }
+
+  /** Returns in which time a job starts again; `undefined` if it is expected as usual, and too few starts are known. */
+  private async rhythmOf(accountId: number, facts: RunFacts, expectedMs: number): Promise<Rhythm | undefined> {
+    if (expectedMs !== AS_USUAL) return { expectedMs };
+    const { jobId, environmentId } = facts;
+    const last = { orderBy: 'created', isDescending: true, limit: RHYTHM_STARTS, offset: 0 } as const;
+    const { items } = await new RunCatalog(this.deps.db).listRuns(accountId, { jobId, environmentId, ...last });
+    const starts = items.map(({ createdUnixMs }) => createdUnixMs);
+    const intervals = starts.slice(1).map((start, index) => (starts[index] ?? start) - start);
+    const usualMs = quantile(intervals, 0.5);
+    if (usualMs === undefined || starts.length < RHYTHM_FROM_STARTS) return undefined;
+    return { expectedMs: Math.max(LOOK_MS, RHYTHM_FACTOR * usualMs), usualMs };
   }
 
   private async slowNotice(
@@ -345,10 +367,17 @@ async function latestRuns(db: StateDb, { accountId, jobIds }: WebhookSubscriptio
   return runs;
 }
 
-function overdueNotice(facts: RunFacts, expectedMs: number, waitedMs: number): Notice | undefined {
+/** In which time a job starts again, in milliseconds; and how often it usually does, if it is expected by that. */
+interface Rhythm {
+  readonly expectedMs: number;
+  readonly usualMs?: number;
+}
+
+function overdueNotice(facts: RunFacts, { expectedMs, usualMs }: Rhythm, waitedMs: number): Notice | undefined {
   if (waitedMs <= expectedMs) return undefined;
   const lastStartedAt = facts.runId === NO_RUN.runId ? null : new Date(facts.startedUnixMs).toISOString();
-  return { about: 'overdue', expectedEverySeconds: seconds(expectedMs), lastStartedAt };
+  const usual = usualMs !== undefined && { usuallyEverySeconds: seconds(usualMs) };
+  return { about: 'overdue', expectedEverySeconds: seconds(expectedMs), ...usual, lastStartedAt };
 }
 
 /** Returns whether a subscription was notified of the same of a run; not known any more once the event is no longer kept. */

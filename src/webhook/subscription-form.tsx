@@ -375,7 +375,7 @@ function Watching(props: PartProps) {
   return (
     <details open={OPTIONAL_TEXTS.some((name) => (values[name] ?? []).join('') !== '')}>
       <summary>Missing runs, failing endpoint</summary>
-      <Text name="expect" {...props} hint="Such as every 24h: says when a job has not run for so long" />
+      <Text name="expect" {...props} hint="Such as every 24h, or usual: says when a job has not run for so long" />
       <Text
         name="notify_on_archive"
         {...props}

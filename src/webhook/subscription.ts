@@ -130,7 +130,7 @@ export interface WebhookSettings {
   readonly sealedRoutingKey: string | null;
   /** The subscription that is notified when this one is failing or was archived; `null` for none. */
   readonly notifyOnArchive: string | null;
-  /** A run of each of its jobs is expected in so many milliseconds; `null` where none is. */
+  /** A run of each of its jobs is expected in so many milliseconds, or `AS_USUAL`; `null` where none is. */
   readonly expectMs: number | null;
 }
 

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { ConfigurationError } from '../../../src/config/configuration-error.js';
+import { AS_USUAL } from '../../../src/config/duration.js';
 import { findConfigurationFile } from '../../../src/config/find-configuration-file.js';
 import { readConfigurationFile } from '../../../src/config/read-configuration-file.js';
 import { type ConfigurationSources, resolveConfiguration } from '../../../src/config/resolve-configuration.js';
@@ -513,7 +514,7 @@ jobs:
     expect: every 24h
     steps-override: true
   named-only:
-  one-line: { command: dbt build }
+  one-line: { command: dbt build, expect: usual }
 `);
     const nothing = {
       id: null,
@@ -547,7 +548,7 @@ jobs:
         takesOtherSteps: true,
       },
       { ...nothing, name: 'named-only', commands: [], workingDir: dir },
-      { ...nothing, name: 'one-line', commands: [['dbt', 'build']], workingDir: dir },
+      { ...nothing, name: 'one-line', commands: [['dbt', 'build']], workingDir: dir, expectMs: AS_USUAL },
     ]);
   });
 
@@ -590,7 +591,7 @@ jobs:
       'run-bridge.yaml:5: jobs.c.env is not a list of variables',
       'run-bridge.yaml:5: jobs.c.threads is less than 1',
       'run-bridge.yaml:5: jobs.c.timeout "soon" is not a time such as 30m or 2h',
-      'run-bridge.yaml:5: jobs.c.expect must be a time from 1m to 31d after the word every, such as every 24h',
+      'run-bridge.yaml:5: jobs.c.expect must be a time from 1m to 31d after the word every, such as every 24h, or usual',
       'run-bridge.yaml:5: jobs.c.comand is not a setting; did you mean command?',
       'run-bridge.yaml:6: jobs.d.command is not a line such as "dbt build", or a list of them',
       'run-bridge.yaml:7: jobs.e is not a list of settings such as "command: dbt build"',

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { RunMeasures } from '../../../src/api/run-measures.js';
+import { AS_USUAL } from '../../../src/config/duration.js';
 import type { CommandDigest } from '../../../src/run/measures/command-digest.js';
 import { DEFAULT_BREAKER_LIMITS } from '../../../src/webhook/circuit-breaker.js';
 import { ExpectationWatch } from '../../../src/webhook/notices.js';
@@ -149,6 +150,43 @@ describe('a subscription that expects runs', () => {
     await run('nightly', 1_000);
     await passAndLook(25 * HOUR_MS);
     expect(noticesTo('/a')).toHaveLength(2);
+  });
+
+  it('hears of a job that has not started for one and a half times its usual time, once it has a rhythm', async () => {
+    await bench.subscribe('a', { eventTypes: [], expectMs: AS_USUAL });
+    for (const hours of [24, 23, 25]) {
+      await run('nightly', 1_000);
+      await passAndLook(3 * hours * HOUR_MS);
+    }
+    // Three starts are no rhythm, nor is a job that has only just begun to run.
+    expect(noticesTo('/a')).toEqual([]);
+    await run('nightly', 1_000);
+    await run('new', 1_000);
+    await passAndLook(1.5 * 72 * HOUR_MS);
+    expect(noticesTo('/a')).toEqual([]);
+    await passAndLook(MINUTE_MS);
+    await passAndLook(HOUR_MS);
+    expect(noticesTo('/a')).toMatchObject([
+      {
+        ...{ eventType: 'job.run.overdue', expectedEverySeconds: 388_800, usuallyEverySeconds: 259_200 },
+        title: 'nightly · production did not run: it usually starts again after 3 days, and has not for 4 days 12 h',
+      },
+    ]);
+  });
+
+  it('follows a rhythm that has become another one, by the last ten times', async () => {
+    await bench.subscribe('a', { eventTypes: [], expectMs: AS_USUAL });
+    const times = async (count: number, hours: number) => {
+      for (let at = 0; at < count; at += 1) {
+        await run('nightly', 1_000);
+        await passAndLook(hours * HOUR_MS);
+      }
+    };
+    await times(11, 1);
+    await times(6, 4);
+    expect(noticesTo('/a')).toHaveLength(6);
+    await times(8, 4);
+    expect(noticesTo('/a')).toHaveLength(6);
   });
 
   it('hears of a run that takes three times as long as usual, once', async () => {

@@ -203,13 +203,15 @@ describe('the native API', () => {
     });
     const second = await ask('POST', OWN, { ...INPUT, notify_on_archive: 'mailto:a@example.com' });
     expect(second.body).toMatchObject({ data: { notify_on_archive: mail } });
+    const usual = await ask('PATCH', `${OWN}/${id}`, { expect: 'usual' });
+    expect(usual.body).toMatchObject({ data: { expect: 'usual' } });
     const patched = await ask('PATCH', `${OWN}/${id}`, { expect: null, notify_on_archive: null });
     expect(patched.body).toMatchObject({ data: { expect: null, notify_on_archive: null } });
     for (const [given, message] of [
       [{ notify_on_archive: id }, 'notify_on_archive: is this webhook itself; give another one.'],
       [{ notify_on_archive: 'wsu_x' }, 'notify_on_archive: there is no webhook wsu_x in this account.'],
       [{ notify_on_archive: 'me' }, 'notify_on_archive: is neither the id of a webhook nor mailto: and an address.'],
-      [{ expect: '24h' }, 'expect: must be a time from 1m to 31d after the word every, such as every 24h.'],
+      [{ expect: '24h' }, 'expect: must be a time from 1m to 31d after the word every, such as every 24h, or usual.'],
       [{ expect: 'every 1s' }, 'expect: must be a time from 1m to 31d'],
     ] as const) {
       const { status, body } = await ask('PATCH', `${OWN}/${id}`, given);
