@@ -22,6 +22,7 @@ import {
   type FormValues,
   formValues,
   inputOf,
+  isSigned,
   NEW_SUBSCRIPTION,
   SecretPage,
   valuesOf,
@@ -101,7 +102,10 @@ export function webhookPages(deps: WebhookPageDeps): Router {
     const made = await refusable(response, null, values, async () =>
       createSubscription(parseInput(bodySchemas.native.create, inputOf(values, null)), caller.accountId, deps),
     );
-    if (made !== undefined) await sendPage(response, <SecretPage {...{ caller, version }} {...made} isNew />, 201);
+    if (made === undefined) return;
+    if (isSigned(made.subscription))
+      await sendPage(response, <SecretPage {...{ caller, version }} {...made} isNew />, 201);
+    else response.redirect(303, `/webhooks/${made.subscription.id}?done=created`);
   });
   router.get(ONE, authorize('webhooks:read'), async (request, response) => {
     await show(request, response, await foundSubscription(request, response, deps), noticeIn(request));
@@ -293,6 +297,7 @@ function dismissedIn({ headers }: Pick<Request, 'headers'>): number {
 }
 
 const RESULTS: Readonly<Record<string, string>> = {
+  created: 'It was created. Send a test to see whether it arrives.',
   changed: 'Saved.',
   paused: 'It is paused: events are kept as skipped until it is reactivated.',
   reactivated: 'It is active again.',

@@ -1,17 +1,12 @@
 import type { Child } from 'hono/jsx';
 import type { Caller } from '../api/caller.js';
-import { RUN_WORDS } from '../run/words.js';
-import { RUN_STATUS } from '../storage/state-tables.js';
 import { Layout } from '../web/page/layout.js';
 import type { NativeSubscriptionDocument } from './documents.js';
+import { askedBy, CHANGE_WORDS, OCCASION_WORDS, OCCASIONS, whenOf } from './occasions.js';
 import {
   CHAT_KINDS,
   MAX_TEMPLATE_LENGTH,
-  WEBHOOK_EVENT_TYPES,
   WEBHOOK_KINDS,
-  WEBHOOK_TRANSITIONS,
-  WEBHOOK_VERDICTS,
-  type WebhookEventType,
   type WebhookKind,
   type WebhookSubscription,
 } from './subscription.js';
@@ -27,8 +22,8 @@ export interface OfferedJob {
 
 /** Fields whose texts are lists, separated by commas or line breaks. */
 const NAME_LISTS = ['environments', 'projects', 'models', 'tags', 'owners', 'groups'] as const;
-/** Fields of `filters` whose values are ticked. */
-const TICKED_FILTERS = ['verdicts', 'statuses', 'transitions'] as const;
+/** Fields that follow from when a message is wanted. */
+const CHOSEN_FIELDS = ['event_types', 'verdicts', 'statuses', 'transitions'] as const;
 /** Fields that are true where they are ticked. */
 const SWITCHES = ['active', 'run_details', 'per_owner', 'hold_repeats', 'authorization', 'standard_headers'] as const;
 /** Texts that are `null` where they are empty. */
@@ -46,6 +41,8 @@ const KINDS_OF: Readonly<Record<string, readonly WebhookKind[]>> = {
   standard_headers: PAYLOAD_KINDS,
   headers: WEBHOOK_KINDS.filter((kind) => kind !== 'email'),
   body_template: ['http'],
+  // PagerDuty opens an incident of a failure, and resolves it, whatever else is asked for.
+  occasions: WEBHOOK_KINDS.filter((kind) => kind !== 'pagerduty'),
 };
 
 /** Reads the fields of a form as the browser sent them, by their names. */
@@ -62,7 +59,9 @@ export function formValues(body: unknown): FormValues {
 /** What a new subscription's form has at first: the defaults of the API. */
 export const NEW_SUBSCRIPTION: FormValues = {
   type: ['http'],
-  event_types: ['job.run.errored', 'job.run.completed'],
+  when: ['each'],
+  occasions: ['failed', 'recovered'],
+  at_once: ['on'],
   active: ['on'],
   authorization: ['on'],
   standard_headers: ['on'],
@@ -72,7 +71,9 @@ export const NEW_SUBSCRIPTION: FormValues = {
 export function valuesOf({ filters, ...settings }: NativeSubscriptionDocument): FormValues {
   const lists = NAME_LISTS.map((name) => [name, filters[name].join(', ')]);
   const { verdicts, statuses, transitions } = filters;
-  const all = { ...settings, ...Object.fromEntries(lists), verdicts, statuses, transitions };
+  const asked = { event_types: settings.event_types, verdicts, statuses, transitions };
+  const { kind: when, occasions = [], isAtOnce: at_once = false } = whenOf(asked);
+  const all = { ...settings, ...Object.fromEntries(lists), ...asked, when, occasions, at_once };
   return Object.fromEntries(Object.entries(all).map(([name, value]) => [name, fieldValues(value)]));
 }
 
@@ -107,16 +108,17 @@ function allInputOf(values: FormValues, isNew: boolean): Readonly<Record<string,
   const headers = text('headers');
   const perMinute = text('max_per_minute');
   const template = values.body_template?.[0] ?? '';
+  const { event_types, ...chosen } = askedIn(values);
   return {
     ...(isNew && { type: text('type') }),
     name: text('name'),
     description: text('description'),
     client_url: text('client_url'),
-    event_types: values.event_types ?? [],
+    event_types,
     job_ids: values.job_ids ?? [],
     filters: {
       ...Object.fromEntries(NAME_LISTS.map((name) => [name, list(name)])),
-      ...Object.fromEntries(TICKED_FILTERS.map((name) => [name, values[name] ?? []])),
+      ...chosen,
     },
     ...Object.fromEntries(SWITCHES.map((name) => [name, (values[name] ?? []).length > 0])),
     ...Object.fromEntries(OPTIONAL_TEXTS.map((name) => [name, text(name) === '' ? null : text(name)])),
@@ -127,6 +129,23 @@ function allInputOf(values: FormValues, isNew: boolean): Readonly<Record<string,
     body_template: template.trim() === '' ? null : template,
     max_per_minute: perMinute === '' ? null : Number(perMinute),
   };
+}
+
+/** Returns the events and verdicts that a form's choice asks for; of one that was made over the API what it kept of them. */
+function askedIn(values: FormValues): Readonly<Record<(typeof CHOSEN_FIELDS)[number], readonly string[]>> {
+  const isAtOnce = (values.at_once ?? []).length > 0;
+  switch (values.when?.[0]) {
+    case 'changes':
+      return askedBy({ kind: 'changes', isAtOnce });
+    case 'each': {
+      const occasions = OCCASIONS.filter((one) => values.occasions?.includes(one));
+      return askedBy({ kind: 'each', occasions, isAtOnce });
+    }
+    default: {
+      const { event_types = [], verdicts = [], statuses = [], transitions = [] } = values;
+      return { event_types, verdicts, statuses, transitions };
+    }
+  }
 }
 
 function words(text: string): readonly string[] {
@@ -175,8 +194,8 @@ export function FormPage({ caller, subscription, values, jobs, problem, version 
       )}
       <form class="settings" method="post" action={action}>
         <Basics values={values} kind={kind} />
-        <Events values={values} kind={kind} jobs={jobs} />
-        <Runs values={values} kind={kind} />
+        <When values={values} kind={kind} />
+        <Runs values={values} kind={kind} jobs={jobs} />
         <Message values={values} kind={kind} hasHeaders={subscription?.sealedHeaders != null} />
         <Watching values={values} kind={kind} />
         <p>
@@ -201,11 +220,12 @@ const LABELS: Readonly<Record<string, string>> = {
   name: 'Name',
   description: 'Description',
   client_url: 'Endpoint',
-  event_types: 'Events',
+  event_types: 'When',
   job_ids: 'Jobs',
   verdicts: 'Verdicts',
   statuses: 'Statuses',
-  transitions: 'Changes',
+  transitions: 'Transitions',
+  at_once: 'At once',
   environments: 'Environments',
   projects: 'Projects',
   models: 'Models',
@@ -283,25 +303,63 @@ function Basics({ values, kind }: PartProps) {
   );
 }
 
-const EVENT_WORDS: Readonly<Record<WebhookEventType, string>> = {
-  'job.run.started': 'A run started',
-  'job.run.completed': 'A run ended, well or not',
-  'job.run.errored': 'A run failed',
-};
-
-function Events({ jobs, ...props }: PartProps & { readonly jobs: readonly OfferedJob[] }) {
-  const events = WEBHOOK_EVENT_TYPES.map(
-    (one) =>
-      [
-        one,
-        <>
-          {EVENT_WORDS[one]} <code class="soft">{one}</code>
-        </>,
-      ] as const,
+function When(props: PartProps) {
+  const { values, kind } = props;
+  const chosen = values.when?.[0] ?? 'kept';
+  const choice = (value: string, label: Child) => (
+    <label class="tick">
+      <input type="radio" name="when" value={value} checked={value === chosen} /> {label}
+    </label>
   );
+  const kept = CHOSEN_FIELDS.flatMap((name) => (values[name] ?? []).map((value) => [name, value] as const));
+  return (
+    <fieldset class="choices">
+      <legend>When do you want a message?</legend>
+      {choice('each', 'Each time when')}
+      {isShown('occasions', kind) ? (
+        OCCASIONS.map((one) => (
+          <label class={`tick inner ${kindClass(KINDS_OF.occasions)}`}>
+            <input type="checkbox" name="occasions" value={one} checked={values.occasions?.includes(one)} />{' '}
+            {OCCASION_WORDS[one]}
+          </label>
+        ))
+      ) : (
+        <Hidden fields={(values.occasions ?? []).map((value) => ['occasions', value])} />
+      )}
+      {(kind === null || kind === 'pagerduty') && (
+        <p class={`hint inner ${kind === null ? kindClass(['pagerduty']) : ''}`}>
+          a run fails. Its incident is resolved when all that had failed works again.
+        </p>
+      )}
+      {choice('changes', `Only when ${CHANGE_WORDS}`)}
+      {chosen === 'kept' &&
+        choice('kept', <>As it was set over the API: {kept.map(([, value]) => value).join(', ')}</>)}
+      {chosen === 'kept' && <Hidden fields={kept} />}
+      <Tick
+        name="at_once"
+        {...props}
+        label="Report a failure at once, before the run is over and its artifacts are there"
+      />
+    </fieldset>
+  );
+}
+
+/** Keeps what a form does not show. */
+function Hidden({ fields }: { readonly fields: readonly (readonly [name: string, value: string])[] }) {
   return (
     <>
-      <Ticks name="event_types" {...props} offered={events} />
+      {fields.map(([name, value]) => (
+        <input type="hidden" name={name} value={value} />
+      ))}
+    </>
+  );
+}
+
+function Runs({ jobs, ...props }: PartProps & { readonly jobs: readonly OfferedJob[] }) {
+  const { values } = props;
+  return (
+    <details open={['job_ids', ...NAME_LISTS].some((name) => (values[name] ?? []).join('') !== '')}>
+      <summary>Only some runs</summary>
       {jobs.length > 0 && (
         <Ticks
           name="job_ids"
@@ -310,32 +368,6 @@ function Events({ jobs, ...props }: PartProps & { readonly jobs: readonly Offere
           hint="None ticked: all jobs, also those to come"
         />
       )}
-    </>
-  );
-}
-
-function Runs(props: PartProps) {
-  const { values } = props;
-  return (
-    <details open={[...NAME_LISTS, ...TICKED_FILTERS].some((name) => (values[name] ?? []).join('') !== '')}>
-      <summary>Only some runs</summary>
-      <Ticks
-        name="verdicts"
-        {...props}
-        offered={WEBHOOK_VERDICTS.map((one) => [one, one])}
-        hint="Recovered: succeeded, and the job's run before it failed"
-      />
-      <Ticks
-        name="statuses"
-        {...props}
-        offered={[
-          ['success', RUN_WORDS[RUN_STATUS.success]],
-          ['errored', RUN_WORDS[RUN_STATUS.error]],
-          ['cancelled', RUN_WORDS[RUN_STATUS.cancelled]],
-        ]}
-        hint="As the hosted platform has them"
-      />
-      <Ticks name="transitions" {...props} offered={WEBHOOK_TRANSITIONS.map((one) => [one, one.replace('_', ' ')])} />
       <p class="hint">Lists are separated by commas. Models, tags, owners and groups are those of failed nodes.</p>
       {NAME_LISTS.map((name) => (
         <Text name={name} {...props} hint={name === 'models' ? 'Names or unique ids; * for any characters' : ''} />
@@ -456,6 +488,15 @@ function Ticks(props: FieldProps & { readonly offered: readonly (readonly [value
       {hint !== '' && <span class="hint">{hint}</span>}
     </fieldset>
   );
+}
+
+/** Returns whether deliveries are signed: those that programs read, where it was not switched off. */
+export function isSigned({
+  kind,
+  hasAuthorization,
+  hasStandardHeaders,
+}: Pick<WebhookSubscription, 'kind' | 'hasAuthorization' | 'hasStandardHeaders'>): boolean {
+  return PAYLOAD_KINDS.includes(kind) && (hasAuthorization || hasStandardHeaders);
 }
 
 /** Shows a secret this once: after a subscription was made, or got a new one. */

@@ -5,7 +5,9 @@ import { Layout } from '../web/page/layout.js';
 import { countText, Fact, Mark, Moment, type Mood, Pager, ScrollTable } from '../web/page/parts.js';
 import { WEBHOOK_EVENT_STATES, type WebhookAttempt, type WebhookEvent, type WebhookEventState } from './event.js';
 import type { ListedEvent } from './event-store.js';
+import { CHANGE_WORDS, OCCASION_WORDS, OCCASIONS, whenOf } from './occasions.js';
 import { statusWord, type WebhookStanding, type WebhookState, type WebhookSubscription } from './subscription.js';
+import { isSigned } from './subscription-form.js';
 
 /** The result of the form that was just sent. */
 export interface WebhookNotice {
@@ -108,7 +110,10 @@ function Facts(props: { readonly subscription: WebhookSubscription; readonly pen
       <Fact isName name="Endpoint">
         {shownAddress(subscription)} <span class="sub">{kind}</span>
       </Fact>
-      <Fact name="Events">{eventTypes.join(', ')}</Fact>
+      <Fact name="When">
+        {whenText(subscription)}
+        <span class="sub">{eventTypes.join(', ')}</span>
+      </Fact>
       <Restrictions subscription={subscription} />
       <Fact name="Last delivery">
         <LastOutcome standing={subscription} />
@@ -133,13 +138,29 @@ function Facts(props: { readonly subscription: WebhookSubscription; readonly pen
   );
 }
 
+/** Returns when something is sent, as the form says it; what was set over the API in its words. */
+function whenText({ eventTypes, filter }: WebhookSubscription): string {
+  const { verdicts, transitions } = filter;
+  const statuses = filter.statuses.map(statusWord);
+  const when = whenOf({ event_types: eventTypes, verdicts, statuses, transitions });
+  switch (when.kind) {
+    case 'each':
+      return OCCASIONS.filter((one) => when.occasions.includes(one))
+        .map((one) => OCCASION_WORDS[one])
+        .join('; ');
+    case 'changes':
+      return CHANGE_WORDS;
+    case 'kept':
+      return [...verdicts, ...statuses, ...transitions].join(', ');
+  }
+}
+
 /** Shows which runs a subscription is for, and how they are reported; nothing if it is for all. */
 function Restrictions({ subscription }: { readonly subscription: WebhookSubscription }) {
   const { filter, jobIds, isPerOwner, holdsRepeats } = subscription;
-  const { statuses, ...named } = filter;
+  const { statuses, verdicts, transitions, ...named } = filter;
   const lists: readonly (readonly [string, readonly (string | number)[]])[] = [
     ['jobs', jobIds],
-    ['statuses', statuses.map(statusWord)],
     ...Object.entries(named),
   ];
   const parts = [
@@ -171,9 +192,11 @@ function WebhookActions(props: { readonly subscription: WebhookSubscription; rea
           <button type="submit">Pause</button>
         </form>
       )}
-      <form method="post" action={`/webhooks/${id}/secret`}>
-        <button type="submit">New secret</button>
-      </form>
+      {isSigned(subscription) && (
+        <form method="post" action={`/webhooks/${id}/secret`}>
+          <button type="submit">New secret</button>
+        </form>
+      )}
       <a class="button" href={`/webhooks/${id}/delete`}>
         Delete
       </a>

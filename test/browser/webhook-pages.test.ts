@@ -87,7 +87,11 @@ test('a webhook is made, changed, paused and deleted by its forms, and shows wha
   expect([await routingKey.isVisible(), await page.getByLabel('Body template').isVisible()]).toEqual([true, false]);
   await routingKey.fill('typed for another type');
   await page.getByLabel('Type').selectOption('http');
-  await page.getByLabel('A run failed job.run.errored').waitFor();
+  // Outcomes are chosen where each run is reported, and not where changes are.
+  await page.getByLabel('Only when a job begins to fail').check();
+  expect(await page.getByLabel('a run fails').isVisible()).toBe(false);
+  await page.getByLabel('Each time when').check();
+  expect(await page.getByLabel('a run fails').isChecked()).toBe(true);
   await page.getByLabel('Name').fill('by hand');
   await page.getByLabel('Endpoint').fill('somewhere');
   await page.getByRole('button', { name: 'Create' }).press('Enter');

@@ -80,11 +80,12 @@ export class PageServer {
   post(
     path: string,
     token: string | undefined,
-    fields: Readonly<Record<string, string>> = {},
+    fields: Readonly<Record<string, string | readonly string[]>> = {},
     headers: Readonly<Record<string, string>> = { Origin: this.origin, 'Sec-Fetch-Site': 'same-origin' },
   ): Promise<Shown> {
     const form = { 'Content-Type': 'application/x-www-form-urlencoded' };
-    const body = Buffer.from(new URLSearchParams(fields).toString());
+    const pairs = Object.entries(fields).flatMap(([name, value]) => [value].flat().map((one) => [name, one] as [string, string]));
+    const body = Buffer.from(new URLSearchParams(pairs).toString());
     return this.ask('POST', path, { ...form, ...cookieOf(token), ...headers }, body);
   }
 

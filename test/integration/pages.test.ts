@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import { makeSignInLink } from '../../src/api/sign-in-links.js';
 import { FolderArtifactStore } from '../../src/artifact/folder-artifact-store.js';
+import { groupBy } from '../../src/core/lists.js';
 import { silentLogger } from '../../src/core/logger.js';
 import { EXAMPLES } from '../../src/query/pages.js';
 import { VIEW_NAMES } from '../../src/query/views.js';
@@ -14,9 +15,10 @@ import { parseTraceId } from '../../src/record/telemetry-record.js';
 import { Redactor } from '../../src/redaction/redactor.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import { ArtifactError, type ArtifactPath, COMMAND_OUTPUTS, parseArtifactPath } from '../../src/storage/artifacts.js';
-import { PERMISSION_SETS, type PermissionSet } from '../../src/storage/state-tables.js';
+import { PERMISSION_SETS, type PermissionSet, RUN_STATUS } from '../../src/storage/state-tables.js';
 import { findLines, outputsOf } from '../../src/web/page/run-logs-page.js';
 import { readRunPageModel } from '../../src/web/page/run-page-model.js';
+import { NO_FILTER } from '../../src/webhook/subscription.js';
 import { endpointsOf, PAGE_TABLE } from '../fake/endpoint-table.js';
 import { rowOf } from '../fake/noted-run.js';
 import { PageServer } from '../fake/page-server.js';
@@ -1303,8 +1305,12 @@ describe('the pages of webhooks', () => {
     const id = /href="\/webhooks\/(wsu_\w+)"/.exec((await pages.post('/webhooks/new', admin, typed)).html)?.[1] ?? '';
     expect(await subscriptions.find(FIRST_ACCOUNT_ID, id)).toMatchObject({ sealedRoutingKey: null, isPerOwner: false });
     const chat = { ...FORM, type: 'slack', name: 'a chat', run_details: 'on', headers: '' };
-    const made = (await pages.post('/webhooks/new', admin, chat)).html;
-    const chatId = /href="\/webhooks\/(wsu_\w+)"/.exec(made)?.[1] ?? '';
+    // A chat's messages are not signed, so that no secret is shown.
+    const { headers: made } = await pages.post('/webhooks/new', admin, chat);
+    const chatId = /^\/webhooks\/(wsu_\w+)\?done=created$/.exec(made.location ?? '')?.[1] ?? '';
+    const shown = (await pages.get(`/webhooks/${chatId}?done=created`, admin)).html;
+    expect(shown).toContain('It was created.');
+    expect(shown).not.toMatch(/whsec_|New secret/);
     const before = await subscriptions.find(FIRST_ACCOUNT_ID, chatId);
     expect(before).toMatchObject({ kind: 'slack', hasRunDetails: false, hasAuthorization: true });
     const form = (await pages.get(`/webhooks/${chatId}/change`, admin)).html;
@@ -1321,10 +1327,53 @@ describe('the pages of webhooks', () => {
     for (const one of [id, chatId]) await pages.post(`/webhooks/${one}/delete`, admin);
   });
 
+  it('store when a message is wanted as the API has it, and show the choice again', async () => {
+    const { subscriptions } = pages.api.server.state;
+    const { event_types: _events, ...rest } = { ...FORM, type: 'slack', headers: '' };
+    const made = await pages.post('/webhooks/new', admin, {
+      ...{ ...rest, when: 'each', occasions: ['failed', 'recovered'], at_once: 'on' },
+    });
+    const path = made.headers.location?.replace(/\?.*/, '') ?? '';
+    const stored = async () => {
+      const { eventTypes, filter } = (await subscriptions.find(FIRST_ACCOUNT_ID, path.split('/')[2] ?? '')) ?? {};
+      return { eventTypes, ...filter };
+    };
+    const ends = ['job.run.errored', 'job.run.completed'];
+    expect(await stored()).toMatchObject({ eventTypes: ends, verdicts: ['failed', 'recovered'], transitions: [] });
+    expect((await pages.get(path, admin)).html).toContain('a run fails; a run succeeds after one that failed');
+    const form = (await pages.get(`${path}/change`, admin)).html;
+    for (const ticked of ['name="when" value="each" checked', 'value="failed" checked', 'value="recovered" checked'])
+      expect(form).toContain(ticked);
+    expect(form).not.toMatch(/value="(success|warned|canceled|started)" checked|As it was set over the API/);
+
+    await pages.post(`${path}/change`, admin, { ...rest, when: 'changes', occasions: 'failed' });
+    expect(await stored()).toMatchObject({
+      ...{ eventTypes: ['job.run.completed'], verdicts: [], transitions: ['first_failure', 'recovery'] },
+    });
+    expect((await pages.get(`${path}/change`, admin)).html).toContain('name="when" value="changes" checked');
+    await pages.post(`${path}/delete`, admin);
+  });
+
+  it('keep a combination of the API that no choice makes', async () => {
+    const { subscriptions } = pages.api.server.state;
+    const filter = { ...NO_FILTER, statuses: [RUN_STATUS.success], verdicts: ['warned'] as const };
+    await subscriptions.add(subscription('kept', { eventTypes: ['job.run.errored', 'job.run.completed'], filter }));
+    const form = (await pages.get('/webhooks/wsu_kept/change', admin)).html;
+    expect(form).toContain('As it was set over the API: job.run.errored, job.run.completed, warned, success');
+    const fields = [...form.matchAll(/<input type="hidden" name="(\w+)" value="([\w.]+)"/g)];
+    const sent = groupBy(fields, ([, name]) => name ?? '');
+    const kept = Object.fromEntries([...sent].map(([name, all]) => [name, all.map(([, , value = '']) => value)]));
+    const { event_types: _events, headers: _headers, ...rest } = FORM;
+    await pages.post('/webhooks/wsu_kept/change', admin, { ...rest, ...kept, environments: '', when: 'kept' });
+    const eventTypes = ['job.run.errored', 'job.run.completed'];
+    expect(await subscriptions.find(FIRST_ACCOUNT_ID, 'wsu_kept')).toMatchObject({ eventTypes, filter });
+    await pages.post('/webhooks/wsu_kept/delete', admin);
+  });
+
   it.each([
     [{ client_url: 'nowhere' }, 'Endpoint: must be a URL that begins with http:// or https://.'],
     [{ name: ' ' }, 'Name: is empty.'],
-    [{ event_types: '' }, 'Events: is none of job.run.started, job.run.completed, job.run.errored.'],
+    [{ event_types: '' }, 'When: is none of job.run.started, job.run.completed, job.run.errored.'],
     [{ type: 'pigeon' }, 'Type: is none of '],
     [{ max_per_minute: 'many' }, 'Attempts a minute: must be a whole number, or null for no limit.'],
     [{ headers: 'a header' }, 'Headers, a header: is not the name of a header'],
