@@ -84,7 +84,9 @@ export class PageServer {
     headers: Readonly<Record<string, string>> = { Origin: this.origin, 'Sec-Fetch-Site': 'same-origin' },
   ): Promise<Shown> {
     const form = { 'Content-Type': 'application/x-www-form-urlencoded' };
-    const pairs = Object.entries(fields).flatMap(([name, value]) => [value].flat().map((one) => [name, one] as [string, string]));
+    const pairs = Object.entries(fields).flatMap(([name, value]) =>
+      [value].flat().map((one) => [name, one] as [string, string]),
+    );
     const body = Buffer.from(new URLSearchParams(pairs).toString());
     return this.ask('POST', path, { ...form, ...cookieOf(token), ...headers }, body);
   }
