@@ -4,9 +4,9 @@ import { lengthText } from '../core/text.js';
 import type { RecordLogReader } from '../log/record-log.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { CommandDigest } from '../run/measures/command-digest.js';
-import { phaseWords } from '../run/measures/pace.js';
 import { hasSameCommands } from '../run/measures/recovery.js';
 import { type ProgressView, type RunningNode, RunProgress } from '../run/measures/run-progress.js';
+import { phaseWords } from '../run/words.js';
 import { type CatalogRun, type CatalogStep, commandLinesOf, type RunCatalog } from '../storage/run-catalog.js';
 import { isFinal, RUN_STATUS } from '../storage/state-tables.js';
 import { lastRunsOf } from './earlier-runs.js';
@@ -229,7 +229,7 @@ function leftLike(earlier: EarlierStep, progress: RunProgress, view: ProgressVie
 /** Nodes that are named in a line. */
 const MAX_NAMED = 2;
 
-/** How far a run has come, in a line: `214/600, 2 failed, running mart_12 for 41 s (usually 12 s), about 3 min left`. */
+/** How far a run has come, in a line: `214 of 600 nodes, 2 failed, running mart_12 for 41 s (usually 12 s), about 3 min left`. */
 export function liveLine(live: LiveRun): string {
   const { failedCount, running, lastEnded, hasStarts, leftMs } = live;
   const named = running
@@ -245,15 +245,16 @@ export function liveLine(live: LiveRun): string {
   ].join(', ');
 }
 
-/** `214/600`; where the engine has not said how many there are, `214 of usually 600` or `214 done`; before the first node, the phase. */
-function positionText(live: LiveRun): string {
+/** `214 of 600 nodes`; where the engine has not said how many there are, `214 of usually 600 nodes` or `214 nodes so far`; before the first node, the phase. */
+export function positionText(live: LiveRun): string {
   const { stepIndex, doneCount, totalCount, usualCount, parsedCount } = live;
   const step = stepIndex > 1 ? `step ${stepIndex}: ` : '';
-  if (totalCount !== null) return `${step}${doneCount}/${totalCount}`;
-  if (doneCount > 0)
-    return `${step}${usualCount === null ? `${doneCount} done` : `${doneCount} of usually ${usualCount}`}`;
-  const files = parsedCount > 0 ? `, ${parsedCount} files so far` : '';
-  return `${step}${phaseText(live)}${files}`;
+  const count = (number: number, noun: string) => `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
+  const done = doneCount.toLocaleString('en');
+  if (totalCount !== null) return `${step}${done} of ${count(totalCount, 'node')}`;
+  if (doneCount > 0 && usualCount !== null) return `${step}${done} of usually ${count(usualCount, 'node')}`;
+  if (doneCount > 0) return `${step}${count(doneCount, 'node')} so far`;
+  return `${step}${phaseText(live)}${parsedCount > 0 ? `, ${count(parsedCount, 'file')} so far` : ''}`;
 }
 
 /** `parse for 41 s (usually 85 s)`, in the engine's words; `no telemetry yet` where nothing tells of a phase. */

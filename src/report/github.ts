@@ -2,11 +2,11 @@ import { cleanLine, cleanText, counted, cut, lengthText } from '../core/text.js'
 import { type CommandComparison, shareMs } from '../run/measures/compare-commands.js';
 import type { PathLink } from '../run/measures/critical-path.js';
 import type { NodeMeasure } from '../run/measures/node-measure.js';
-import { PATH_WORDS, percentText, phaseWords, stepLabel, timeSentence } from '../run/measures/pace.js';
+import { PATH_WORDS, percentText, stepLabel, timeSentence } from '../run/measures/pace.js';
 import { shareOf, slowestNodes } from '../run/measures/time-split.js';
 import { labelOf, retryCommand, type Trouble, troubleLocation, troublesOf } from '../run/measures/troubles.js';
 import { commandLengthMs } from '../run/verdict.js';
-import { nodeWord } from '../run/words.js';
+import { nodeWord, phaseWords } from '../run/words.js';
 import { type CommandReport, type ReportSetting, verdictWords } from './content.js';
 import { headLines, signed } from './text.js';
 

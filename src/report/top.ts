@@ -67,7 +67,7 @@ async function liveLines(
   return totalCount > items.length ? [...lines, `and ${totalCount - items.length} more`] : lines;
 }
 
-/** `1042  nightly  214/600, 2 failed, running mart_12 for 41 s (usually 12 s), about 3 min left, 4 min so far`. */
+/** `1042  nightly  214 of 600 nodes, 2 failed, running mart_12 for 41 s (usually 12 s), about 3 min left, 4 min so far`. */
 function runLine(run: CatalogRun, live: LiveRun | undefined, nowUnixMs: number): string {
   const startedUnixMs = run.startedUnixMs ?? run.dequeuedUnixMs;
   const parts =

@@ -64,6 +64,11 @@ export function countsText(counts: NodeCounts, noOpCount = 0): string {
     .join(', ');
 }
 
+/** A phase as people read it: `load project`. */
+export function phaseWords(phase: string): string {
+  return phase.toLowerCase().replaceAll('_', ' ');
+}
+
 function isKnown(verdict: string): verdict is KnownVerdict {
   return verdict in NODE_WORDS;
 }

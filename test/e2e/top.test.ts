@@ -41,7 +41,7 @@ function startEngine(): ChildProcess {
 }
 
 const topOnce = () => runBridge(['top', '--once', '--data-dir', 'data'], { cwd: dir });
-const HALF = /^1001 {2}nightly {2}7\/21, (?:\d failed, )?running \w+ for .* so far$/m;
+const HALF = /^1001 {2}nightly {2}7 of 21 nodes, (?:\d failed, )?running \w+ for .* so far$/m;
 
 test.each(['exec', 'serve'])(
   'shows how far a run has come while %s has the data folder, and none afterwards',
@@ -58,7 +58,7 @@ test.each(['exec', 'serve'])(
       const python = ['test/tool/terminal.py', key, ...command];
       const { exit, output } = JSON.parse(execFileSync('python3', python, { encoding: 'utf8' }));
       expect(exit).toBe(0);
-      expect(output).toMatch(/1001 {2}nightly {2}7\/21, /);
+      expect(output).toMatch(/1001 {2}nightly {2}7 of 21 nodes, /);
       // The cursor is there again.
       expect(output.lastIndexOf('\u001b[?25h')).toBeGreaterThan(output.lastIndexOf('\u001b[?25l'));
     }

@@ -69,7 +69,9 @@ it('says how far a run has come, what runs, and what is usual by the last runs o
   }
   expect(run?.usualMs).toBeGreaterThan(300);
   expect(run?.leftMs).toBeGreaterThan(0);
-  expect(run && liveLine(run)).toMatch(/^7\/\d+, .*running \w+ for \d+ s \(usually 1 s\).*, about \d+ (?:s|min) left$/);
+  expect(run && liveLine(run)).toMatch(
+    /^7 of \d+ nodes, .*running \w+ for \d+ s \(usually 1 s\).*, about \d+ (?:s|min) left$/,
+  );
 });
 
 it('reads on from where it was, and at the end of the log has what the records say', async () => {

@@ -60,7 +60,7 @@ it.each(['/', '/jobs/4001'])('says it in a line in the row of %s', async (path) 
   const { html } = await pages.get(path, admin);
   const row = /<tr id="run-1002">[\s\S]*?<\/tr>/.exec(html)?.[0] ?? '';
   expect(textOf(row)).toMatch(
-    /7\/21, (?:\d failed, )?running \w+ for 4\d s \(usually \d s\).*, about \d+ (?:s|min) left/,
+    /7 of 21 nodes, (?:\d failed, )?running \w+ for 4\d s \(usually \d s\).*, about \d+ (?:s|min) left/,
   );
   expect(row).toContain('<svg class="counts filling"');
   expect(/<tr id="run-1001">[\s\S]*?<\/tr>/.exec(html)?.[0]).not.toContain('live-line');

@@ -1,5 +1,6 @@
 import { lengthText } from '../../core/text.js';
 import { commandLengthMs } from '../verdict.js';
+import { phaseWords } from '../words.js';
 import { criticalWorkNano, pathSteps } from './critical-path.js';
 import type { NodeMeasure } from './node-measure.js';
 import type { CommandMeasures } from './run-totals.js';
@@ -140,11 +141,6 @@ export const PATH_WORDS = {
 /** The name of a step of the critical path: `model orders`, `on run start`. */
 export function stepLabel({ uniqueId, phase }: PathStep): string {
   return uniqueId === null ? phaseWords(phase) : labelOf({ uniqueId, nodeType: null, name: null });
-}
-
-/** A phase as people read it: `load project`. */
-export function phaseWords(phase: string): string {
-  return phase.toLowerCase().replaceAll('_', ' ');
 }
 
 /** What engineers compare runs by. */

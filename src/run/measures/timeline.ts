@@ -1,4 +1,5 @@
 import { dirname } from 'node:path/posix';
+import { phaseWords } from '../words.js';
 import type { NodeMeasure, PhaseMeasure } from './node-measure.js';
 import type { CommandMeasures } from './run-totals.js';
 import { withoutWaits } from './time-split.js';
@@ -108,7 +109,7 @@ function groupName({ node, phase }: TimelinePiece, grouping: Exclude<LaneGroupin
     case 'folder':
       return node.relativePath === null ? 'no folder' : dirname(node.relativePath);
     case 'phase':
-      return phase.toLowerCase();
+      return phaseWords(phase);
   }
 }
 

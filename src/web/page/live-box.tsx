@@ -1,5 +1,5 @@
 import type { Caller } from '../../api/caller.js';
-import { type LiveRun, liveLine, phaseText, roughly, withUsual } from '../../api/live-runs.js';
+import { type LiveRun, liveLine, phaseText, positionText, roughly, withUsual } from '../../api/live-runs.js';
 import { may } from '../../api/permissions.js';
 import { cut } from '../../core/text.js';
 import { countedWords } from '../../run/words.js';
@@ -46,9 +46,8 @@ export function LiveBox({ run, shown }: { readonly run: CatalogRun; readonly sho
     <section class="outcome live" aria-label="How far it has come">
       <LiveBar live={live} />
       <div class="live-head">
-        <p>
-          {live.stepIndex > 1 && `Step ${live.stepIndex}: `}
-          <span class="strong">{positionWords(live)}</span>
+        <p class="capital">
+          <span class="strong">{positionText(live)}</span>
           {failedCount > 0 && (
             <>
               {' · '}
@@ -118,20 +117,7 @@ export function LiveBar({ live }: { readonly live: LiveRun }) {
   const count = totalCount ?? usualCount;
   if (count === null) return null;
   const words = countedWords(counts, 0).map(([done, one, many]) => countText(done, one, many));
-  return <CountsBar counts={counts} totalCount={count} label={`${positionWords(live)}: ${words.join(', ')}`} />;
-}
-
-/** `214 of 600 nodes`; over OTLP `214 nodes so far, usually 600`; before the first node its phase. */
-function positionWords(live: LiveRun): string {
-  const { doneCount, totalCount, usualCount, parsedCount } = live;
-  if (totalCount !== null) return `${doneCount.toLocaleString('en')} of ${countText(totalCount, 'node')}`;
-  if (doneCount > 0) {
-    const usual = usualCount === null ? '' : `, usually ${usualCount.toLocaleString('en')}`;
-    return `${countText(doneCount, 'node')} so far${usual}`;
-  }
-  const files = parsedCount > 0 ? `, ${countText(parsedCount, 'file')} so far` : '';
-  const text = phaseText(live);
-  return `${text.charAt(0).toUpperCase()}${text.slice(1)}${files}`;
+  return <CountsBar counts={counts} totalCount={count} label={`${positionText(live)}: ${words.join(', ')}`} />;
 }
 
 /** A button that cancels a run; nothing where the visitor cannot. */

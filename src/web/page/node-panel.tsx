@@ -11,6 +11,7 @@ import type { CommandMeasures } from '../../run/measures/run-totals.js';
 import { lengthOf, shareOf, withoutWaits } from '../../run/measures/time-split.js';
 import { labelOf, selectCommand } from '../../run/measures/troubles.js';
 import { byVerdict, type NodeVerdict } from '../../run/verdict.js';
+import { phaseWords } from '../../run/words.js';
 import { encodedArtifactPath, parseArtifactPath } from '../../storage/artifacts.js';
 import { isTestId, type Manifest } from '../../storage/manifest.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
@@ -156,7 +157,7 @@ function Phases({ node, command }: { readonly node: NodeMeasure; readonly comman
     <ScrollTable label="Phases of the node" columns={columns}>
       {node.phases.map((phase) => (
         <tr>
-          <th scope="row">{phase.phase.toLowerCase()}</th>
+          <th scope="row">{phaseWords(phase.phase)}</th>
           <td class="number nowrap">{nanoText(phase.startTimeUnixNano - from)}</td>
           <td class="number nowrap">{phase.waits.length === 0 ? '–' : nanoText(lengthOf(phase.waits))}</td>
           <td class="number nowrap">{workText(phase)}</td>

@@ -9,6 +9,7 @@ import { slowestNodes } from '../../run/measures/time-split.js';
 import { LANE_GROUPINGS, type LaneGrouping, type TimelinePiece, timelineOf } from '../../run/measures/timeline.js';
 import { labelOf } from '../../run/measures/troubles.js';
 import { withDependencies } from '../../run/measures/upstream.js';
+import { phaseWords } from '../../run/words.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
 import type { PageManifests } from './page-manifests.js';
@@ -172,7 +173,7 @@ function timelineDocument(command: CommandMeasures, grouping: LaneGrouping) {
     omittedCount,
     phases: phaseRows.map((row) =>
       row.map(({ phase, start, end }) => ({
-        name: visibleText(cut(phase.phase.toLowerCase(), MAX_NAME)),
+        name: visibleText(cut(phaseWords(phase.phase), MAX_NAME)),
         start: ms(start),
         end: ms(end),
       })),

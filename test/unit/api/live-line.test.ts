@@ -20,10 +20,10 @@ test.each<[string, Partial<LiveRun>]>([
   ],
   // Over OTLP nobody knows since when.
   ['parse, 412 files so far, about 3 min left', { phase: 'PARSE', parsedCount: 412, leftMs: 170_000 }],
-  ['step 2: 7 done', { stepIndex: 2, doneCount: 7 }],
-  ['0/600', { phase: 'RUN', phaseForMs: 1_000, totalCount: 600 }],
+  ['step 2: 7 nodes so far', { stepIndex: 2, doneCount: 7 }],
+  ['0 of 600 nodes', { phase: 'RUN', phaseForMs: 1_000, totalCount: 600 }],
   [
-    '214/600, 2 failed, running mart_12 for 41 s (usually 12 s) and mart_13 for 3 s and 1 more, about 3 min left',
+    '214 of 600 nodes, 2 failed, running mart_12 for 41 s (usually 12 s) and mart_13 for 3 s and 1 more, about 3 min left',
     {
       ...{ doneCount: 214, totalCount: 600, failedCount: 2, leftMs: 170_000, lastEnded: LAST },
       running: [node('mart_12', 41_000, 12_000), node('mart_13', 3_000, null), node('mart_14', 1_000, null)],
@@ -31,10 +31,10 @@ test.each<[string, Partial<LiveRun>]>([
   ],
   // No time is left where it takes longer than usual.
   [
-    '214 of usually 600, last ended orders 3 s ago',
+    '214 of usually 600 nodes, last ended orders 3 s ago',
     { doneCount: 214, usualCount: 600, lastEnded: LAST, hasStarts: false, leftMs: 0 },
   ],
-  ['214 done, last ended orders 3 s ago', { doneCount: 214, lastEnded: LAST, hasStarts: false }],
+  ['1,214 nodes so far, last ended orders 3 s ago', { doneCount: 1_214, lastEnded: LAST, hasStarts: false }],
 ])('says %j', (line, given) => {
   expect(liveLine({ ...NOTHING, ...given })).toBe(line);
 });
