@@ -15,7 +15,7 @@ import {
   troublesOf,
 } from '../run/measures/troubles.js';
 import { commandLengthMs } from '../run/verdict.js';
-import { nodeWord } from '../run/words.js';
+import { nodeWord, phaseWords } from '../run/words.js';
 import { ConcurrencyChart, CriticalPathTable, PaceFacts, TimeBar } from '../web/page/run-time.js';
 import { type CommandReport, type ReportSetting, verdictWords } from './content.js';
 import { headLines } from './text.js';
@@ -36,7 +36,7 @@ li { padding: 8px 0 8px 12px; border-left: 3px solid var(--line); margin: 4px 0;
 table { border-collapse: collapse; font-size: 13px; width: 100%; }
 th, td { text-align: left; padding: 4px 8px; border-bottom: 1px solid var(--line); overflow-wrap: anywhere; }
 .number { text-align: right; white-space: nowrap; }
-.scroll { overflow-x: auto; }
+.scroll { overflow-x: auto; } .on-card { display: none; }
 .hint { color: var(--quiet); font-size: 12px; }
 dl { display: grid; grid-template-columns: repeat(auto-fill, minmax(min(200px, 45%), 1fr)); gap: 8px 24px; margin: 8px 0; }
 dt { color: var(--quiet); font-size: 12px; } dd { margin: 0; overflow-wrap: anywhere; }
@@ -228,7 +228,7 @@ function Slowest({ report: { command } }: { readonly report: CommandReport }): C
               <th>node</th>
               <th class="number">share</th>
               <th class="number">of the run</th>
-              <th class="number">queries</th>
+              <th class="number">warehouse</th>
               <th class="number">rows</th>
             </tr>
           </thead>
@@ -310,7 +310,7 @@ function Timeline({ report: { command } }: { readonly report: CommandReport }): 
                 width={width(x(start), x(end))}
                 height={BAR}
               >
-                <title>{`${labelOf(node)}: ${nodeWord(node.verdict)}, ${phase.toLowerCase()} ${lengthText(Number(end - start) / 1e6)}`}</title>
+                <title>{`${labelOf(node)}: ${nodeWord(node.verdict)}, ${phaseWords(phase)} ${lengthText(Number(end - start) / 1e6)}`}</title>
               </rect>
             )),
           )}

@@ -463,7 +463,7 @@ function lengthMsOf({ startedUnixMs, createdUnixMs, finishedUnixMs }: CatalogSte
   return (finishedUnixMs ?? nowUnixMs) - (startedUnixMs ?? createdUnixMs);
 }
 
-/** Shows the nodes on the critical path, without which the run would have been shorter; nothing if no node took any time. */
+/** Shows the nodes that the run's time fell to, the longest first; nothing if no node took any time. */
 export function SlowestNodes(props: {
   readonly nodes: readonly NodeMeasure[];
   readonly lengthNano: bigint;
@@ -487,18 +487,39 @@ export function SlowestNodes(props: {
           { number: 'Rows' },
           ...(critical === undefined ? [] : ['Critical path']),
         ]}
+        isCards
       >
         {nodes.map((node) => (
           <tr>
-            <th scope="row" class="name">
+            <th scope="row" class="name wide">
               <NodeLink runId={runId} uniqueId={node.uniqueId} text={cut(labelOf(node), MAX_NAME)} />
             </th>
             <td class="number nowrap">{lengthText(Number(shareOf(node.share)) / 1e6)}</td>
-            <td class="number nowrap">{percentText(shareOf(node.share), lengthNano)}</td>
-            <td class="number nowrap">{lengthText(Number(node.warehouseTimeNano) / 1e6)}</td>
-            <td class="number">{node.queryCount.toLocaleString('en')}</td>
-            <td class="number">{node.rows === null ? '–' : node.rows.toLocaleString('en')}</td>
-            {critical !== undefined && <td>{critical.has(node.uniqueId) ? 'yes' : ''}</td>}
+            <td class="number nowrap">
+              {percentText(shareOf(node.share), lengthNano)}
+              <span class="on-card"> of the run</span>
+            </td>
+            <td class="number nowrap">
+              <span class="on-card">warehouse </span>
+              {lengthText(Number(node.warehouseTimeNano) / 1e6)}
+            </td>
+            <td class="number nowrap">
+              <span class="on-card">queries </span>
+              {node.queryCount.toLocaleString('en')}
+            </td>
+            <td class={node.rows === null ? 'number minor' : 'number nowrap'}>
+              <span class="on-card">rows </span>
+              {node.rows === null ? '–' : node.rows.toLocaleString('en')}
+            </td>
+            {critical !== undefined && (
+              <td>
+                {critical.has(node.uniqueId) && (
+                  <>
+                    yes<span class="on-card">, on the critical path</span>
+                  </>
+                )}
+              </td>
+            )}
           </tr>
         ))}
       </ScrollTable>

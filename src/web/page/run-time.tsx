@@ -8,12 +8,12 @@ import {
   type Pace,
   paceWords,
   percentText,
-  phaseWords,
   shownParts,
   stepLabel,
   timeSentence,
 } from '../../run/measures/pace.js';
 import type { TimePart, TimeParts } from '../../run/measures/time-split.js';
+import { phaseWords } from '../../run/words.js';
 import { Fact, ScrollTable } from './parts.js';
 
 // Where the time of a run went: a bar with a sentence, what runs are compared by, and the critical path. Reports in HTML have them too.
@@ -126,12 +126,18 @@ export function CriticalPathTable(props: {
   const text = (nano: bigint) => lengthText(Number(nano) / 1e6);
   const row = (name: string, phase: string, waitNano: bigint, timeNano: bigint) => (
     <tr>
-      <th scope="row" class="name">
+      <th scope="row" class="name wide">
         {cut(name, MAX_NAME)}
       </th>
       <td>{phase}</td>
-      <td class="number nowrap">{text(waitNano)}</td>
-      <td class="number nowrap">{text(timeNano)}</td>
+      <td class="number nowrap">
+        <span class="on-card">wait </span>
+        {text(waitNano)}
+      </td>
+      <td class="number nowrap">
+        <span class="on-card">time </span>
+        {text(timeNano)}
+      </td>
       <td class="number nowrap">{percentText(waitNano + timeNano, lengthNano)}</td>
     </tr>
   );
@@ -141,6 +147,7 @@ export function CriticalPathTable(props: {
       <ScrollTable
         label="Critical path, from the first step to the last"
         columns={['Step', 'Phase', { number: 'Wait' }, { number: 'Time' }, { number: 'Share' }]}
+        isCards
       >
         {links
           .filter((link) => longest.has(link))
