@@ -184,7 +184,7 @@ describe('a run under exec', () => {
     const exit = once(engine, 'exit');
     try {
       const { page } = await signedIn();
-      await page.getByRole('row', { name: /#1001.* 7\/21, .*running \w+ for/ }).waitFor();
+      await page.getByRole('row', { name: /#1001.* 7 of 21 nodes, .*running \w+ for/ }).waitFor();
       await page.goto(`${bridge.webUrl}/runs/1001`);
       const box = page.getByRole('region', { name: 'How far it has come' });
       await box.getByText('7 of 21 nodes').waitFor();
