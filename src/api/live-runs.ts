@@ -161,16 +161,17 @@ interface EarlierStep {
   readonly sharesMs: ReadonlyMap<string, number>;
 }
 
-/** Finds the step in the job's last runs that had it, of those that succeeded if there are any. */
+/**
+ * Finds the step in the job's last runs that had it. Where some worked on nodes, those that ended before are left out; of the rest
+ * those that succeeded are taken if there are any.
+ */
 async function earlierSteps(run: CatalogRun, step: CatalogStep, deps: LiveRunsDeps): Promise<readonly EarlierStep[]> {
   const { catalog, measures } = deps;
-  const all = (await lastRunsOf([run], deps))(run).filter(({ id }) => id !== run.id);
-  const good = all.filter(({ status }) => status === RUN_STATUS.success);
-  const chosen = (good.length > 0 ? good : all).slice(0, MAX_EARLIER);
-  const ids = chosen.map(({ id }) => id);
+  const earlier = (await lastRunsOf([run], deps))(run).filter(({ id }) => id !== run.id);
+  const ids = earlier.map(({ id }) => id);
   const steps = groupBy(await catalog.stepsOf(run.accountId, ids), ({ runId }) => runId);
-  const found: EarlierStep[] = [];
-  for (const one of chosen) {
+  const found: (EarlierStep & { readonly isGood: boolean })[] = [];
+  for (const one of earlier) {
     const theirs = steps.get(one.id) ?? [];
     const same = theirs.find(({ index }) => index === step.index);
     if (same === undefined || isOtherCommand(step, same)) continue;
@@ -178,6 +179,7 @@ async function earlierSteps(run: CatalogRun, step: CatalogStep, deps: LiveRunsDe
     if (digest === undefined) continue;
     const later = theirs.filter(({ index }) => index > same.index);
     found.push({
+      isGood: one.status === RUN_STATUS.success,
       runMs: lengthMs(one),
       stepMs: lengthMs(same),
       laterMs: later.reduce((sum, other) => sum + lengthMs(other), 0),
@@ -187,7 +189,10 @@ async function earlierSteps(run: CatalogRun, step: CatalogStep, deps: LiveRunsDe
       sharesMs: byNode(digest, 'sharesMs'),
     });
   }
-  return found;
+  const worked = found.filter(({ nodeCount }) => nodeCount > 0);
+  const all = worked.length > 0 ? worked : found;
+  const good = all.filter(({ isGood }) => isGood);
+  return (good.length > 0 ? good : all).slice(0, MAX_EARLIER);
 }
 
 /** Whether a step has another command than an earlier one had. Over OTLP, the command is not known before it ends. */

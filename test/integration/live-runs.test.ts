@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, it } from 'vitest';
 import { LiveRuns, liveLine } from '../../src/api/live-runs.js';
 import { RecordLogFiles } from '../../src/log/record-log-files.js';
 import type { TraceId } from '../../src/record/telemetry-record.js';
+import { countVerdicts } from '../../src/run/verdict.js';
 import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
 import { type OwnApi, openOwnApi } from '../fake/own-api.js';
 import { sampleRecords } from '../fake/sample-run.js';
@@ -85,4 +86,39 @@ it('takes the phases of the last runs before the first node', async () => {
   const { run } = await liveAt(2_000);
   expect(run).toMatchObject({ doneCount: 0, totalCount: null, leftMs: 0 });
   expect(run && liveLine(run)).toMatch(/^(?:no telemetry yet|load project for .* \(usually 1 s\))$/);
+});
+
+it('does not take for usual what an earlier run took that ended before its first node', async () => {
+  const { catalog, measures } = api.measuring;
+  const { items } = await catalog.listRuns(FIRST_ACCOUNT_ID, {
+    orderBy: 'id',
+    isDescending: true,
+    limit: 2,
+    offset: 0,
+  });
+  const early = items
+    .filter(({ id }) => id === 1001)
+    .map((run) => ({ ...run, id: 900, finishedUnixMs: run.createdUnixMs }));
+  const copies = (await catalog.stepsOf(FIRST_ACCOUNT_ID, [1001])).map((step) => ({ ...step, runId: 900 }));
+  const live = new LiveRuns({
+    catalog: {
+      listRuns: async () => ({ items: [...early, ...items], totalCount: 3 }),
+      stepsOf: async (accountId, ids) => [
+        ...(await catalog.stepsOf(accountId, ids)),
+        ...copies.filter(({ runId }) => ids.includes(runId)),
+      ],
+    },
+    measures: {
+      digestsOf: async (steps) => {
+        const digests = await measures.digestsOf(steps);
+        if (!steps.some((step) => copies.some((copy) => copy === step))) return digests;
+        const work = { uniqueIds: [], tookMs: [], sharesMs: [] };
+        return digests?.map((digest) => ({ ...digest, counts: countVerdicts([]), work }));
+      },
+    },
+    reader,
+  });
+  const found = await live.of(items, nowUnixMs);
+  expect(found.get(1002)?.usualCount).toBe(21);
+  expect(found.get(1002)?.usualMs).toBeGreaterThan(1_000);
 });

@@ -70,7 +70,7 @@ export function LiveBox({ run, shown }: { readonly run: CatalogRun; readonly sho
           ))}
         </ul>
       )}
-      <RestOf count={running.length - MAX_RUNNING} words="more run" />
+      <RestOf count={running.length - MAX_RUNNING} words="more are running" />
       <RestOf count={waitingCount} words="wait for a connection" />
       {lastEnded !== null && !hasStarts && (
         <p>
