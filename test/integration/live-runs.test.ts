@@ -112,8 +112,8 @@ it('does not take for usual what an earlier run took that ended before its first
       digestsOf: async (steps) => {
         const digests = await measures.digestsOf(steps);
         if (!steps.some((step) => copies.some((copy) => copy === step))) return digests;
-        const work = { uniqueIds: [], tookMs: [], sharesMs: [] };
-        return digests?.map((digest) => ({ ...digest, counts: countVerdicts([]), work }));
+        const none = { uniqueIds: [], tookMs: [], sharesMs: [] };
+        return digests?.map((one) => ({ ...one, counts: countVerdicts([]), work: { ...one.work, ...none } }));
       },
     },
     reader,
