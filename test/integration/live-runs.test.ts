@@ -112,7 +112,7 @@ it('does not take for usual what an earlier run took that ended before its first
       digestsOf: async (steps) => {
         const digests = await measures.digestsOf(steps);
         if (!steps.some((step) => copies.some((copy) => copy === step))) return digests;
-        const none = { uniqueIds: [], tookMs: [], sharesMs: [] };
+        const none = { uniqueIds: [], tookMs: new Float64Array(), sharesMs: new Float64Array() };
         return digests?.map((one) => ({ ...one, counts: countVerdicts([]), work: { ...one.work, ...none } }));
       },
     },
