@@ -19,6 +19,8 @@ export interface LiveRun extends Omit<ProgressView, 'running'> {
   readonly running: readonly LiveNode[];
   /** The step that it is at, from 1; 0 before the first one. */
   readonly stepIndex: number;
+  /** Artifacts that its command left and that are being uploaded, before the run is over; `null` where none are. */
+  readonly uploadingCount: number | null;
   /** Nodes that its command usually has; `null` where nothing is known of earlier ones. */
   readonly usualCount: number | null;
   /** What its phase usually takes. */
@@ -81,17 +83,20 @@ export class LiveRuns {
       const known = earlier.flatMap((one) => numberOf(one) ?? []).filter((one) => !Number.isNaN(one));
       return quantile(known, 0.5) ?? null;
     };
+    const uploadingCount = step?.artifacts?.state === 'uploading' ? step.artifacts.expectedCount : null;
+    const leftMs = () =>
+      step === undefined || earlier.length === 0
+        ? view.leftMs
+        : usualOf((one) => leftLike(one, progress, view, nowUnixMs - (step.startedUnixMs ?? step.createdUnixMs)));
     return {
       ...view,
       stepIndex: step?.index ?? 0,
+      uploadingCount,
       running: view.running.map((node) => ({ ...node, usualMs: usualOf(({ tookMs }) => tookMs.get(node.uniqueId)) })),
       usualCount: usualOf(({ nodeCount }) => nodeCount),
       usualPhaseMs: usualOf(({ phaseMs }) => phaseMs[view.phase ?? '']),
       usualMs: usualOf(({ runMs }) => runMs),
-      leftMs:
-        step === undefined || earlier.length === 0
-          ? view.leftMs
-          : usualOf((one) => leftLike(one, progress, view, nowUnixMs - (step.startedUnixMs ?? step.createdUnixMs))),
+      leftMs: uploadingCount === null ? leftMs() : null,
     };
   }
 
@@ -236,7 +241,7 @@ const MAX_NAMED = 2;
 
 /** How far a run has come, in a line: `214 of 600 nodes, 2 failed, running mart_12 for 41 s (usually 12 s), about 3 min left`. */
 export function liveLine(live: LiveRun): string {
-  const { failedCount, running, lastEnded, hasStarts, leftMs } = live;
+  const { failedCount, running, lastEnded, hasStarts, leftMs, uploadingCount } = live;
   const named = running
     .slice(0, MAX_NAMED)
     .map(({ name, forMs, usualMs }) => `${name} for ${withUsual(forMs, usualMs)}`);
@@ -245,6 +250,7 @@ export function liveLine(live: LiveRun): string {
     positionText(live),
     ...(failedCount > 0 ? [`${failedCount} failed`] : []),
     ...(named.length > 0 ? [`running ${named.join(' and ')}${more}`] : []),
+    ...(uploadingCount === null ? [] : [uploadText(uploadingCount)]),
     ...(lastEnded !== null && !hasStarts ? [`last ended ${lastEnded.name} ${roughly(lastEnded.agoMs)} ago`] : []),
     ...(leftMs === null || leftMs === 0 ? [] : [`about ${roughly(leftMs)} left`]),
   ].join(', ');
@@ -260,6 +266,11 @@ export function positionText(live: LiveRun): string {
   if (doneCount > 0 && usualCount !== null) return `${step}${done} of usually ${count(usualCount, 'node')}`;
   if (doneCount > 0) return `${step}${count(doneCount, 'node')} so far`;
   return `${step}${phaseText(live)}${parsedCount > 0 ? `, ${count(parsedCount, 'file')} so far` : ''}`;
+}
+
+/** `uploading 8,286 artifacts`: what a run waits for when its command has ended. */
+export function uploadText(count: number): string {
+  return `uploading ${count.toLocaleString('en')} artifact${count === 1 ? '' : 's'}`;
 }
 
 /** `parse for 41 s (usually 85 s)`, in the engine's words; `no telemetry yet` where nothing tells of a phase. */

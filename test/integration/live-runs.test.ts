@@ -122,3 +122,23 @@ it('does not take for usual what an earlier run took that ended before its first
   expect(found.get(1002)?.usualCount).toBe(21);
   expect(found.get(1002)?.usualMs).toBeGreaterThan(1_000);
 });
+
+it('says when the command has ended and its artifacts are on their way, and no more how long it goes on', async () => {
+  const { catalog, measures } = api.measuring;
+  const artifacts = { state: 'uploading', expectedCount: 1_286, missing: [], reason: null } as const;
+  const live = new LiveRuns({
+    catalog: {
+      listRuns: (...asked) => catalog.listRuns(...asked),
+      stepsOf: async (...asked) => (await catalog.stepsOf(...asked)).map((step) => ({ ...step, artifacts })),
+    },
+    ...{ measures, reader },
+  });
+  const { items } = await catalog.listRuns(FIRST_ACCOUNT_ID, {
+    orderBy: 'id',
+    isDescending: true,
+    limit: 1,
+    offset: 0,
+  });
+  const run = (await live.of(items, nowUnixMs)).get(1002);
+  expect(run && liveLine(run)).toBe('21 of 21 nodes, 3 failed, uploading 1,286 artifacts');
+});

@@ -1,5 +1,13 @@
 import type { Caller } from '../../api/caller.js';
-import { type LiveRun, liveLine, phaseText, positionText, roughly, withUsual } from '../../api/live-runs.js';
+import {
+  type LiveRun,
+  liveLine,
+  phaseText,
+  positionText,
+  roughly,
+  uploadText,
+  withUsual,
+} from '../../api/live-runs.js';
 import { may } from '../../api/permissions.js';
 import { cut } from '../../core/text.js';
 import { countedWords } from '../../run/words.js';
@@ -41,7 +49,7 @@ const MAX_FAILED = 3;
 /** Shows how far a run has come: what is done, what runs beside how long it usually takes, what failed, and about how long it goes on. */
 export function LiveBox({ run, shown }: { readonly run: CatalogRun; readonly shown: ShownLive }) {
   const { live, cancel } = shown;
-  const { doneCount, failedCount, running, waitingCount, lastEnded, hasStarts, leftMs, usualMs } = live;
+  const { doneCount, failedCount, running, waitingCount, lastEnded, hasStarts, leftMs, usualMs, uploadingCount } = live;
   return (
     <section class="outcome live" aria-label="How far it has come">
       <LiveBar live={live} />
@@ -54,12 +62,13 @@ export function LiveBox({ run, shown }: { readonly run: CatalogRun; readonly sho
               <span class="bad">{failedCount.toLocaleString('en')} failed</span>
             </>
           )}
+          {uploadingCount !== null && ` · ${uploadText(uploadingCount)}`}
           {leftMs !== null && leftMs > 0 && ` · about ${roughly(leftMs)} left`}
           {usualMs !== null && <span class="soft"> · usually {roughly(usualMs)} in all</span>}
         </p>
         <Cancel run={run} cancel={cancel} />
       </div>
-      {doneCount > 0 && live.phase !== null && <p class="soft">Phase: {phaseText(live)}</p>}
+      {doneCount > 0 && live.phase !== null && uploadingCount === null && <p class="soft">Phase: {phaseText(live)}</p>}
       {running.length > 0 && (
         <ul class="running-now" aria-label="Running now">
           {running.slice(0, MAX_RUNNING).map(({ uniqueId, label, forMs, usualMs: usual }) => (

@@ -5,7 +5,7 @@ import { countVerdicts } from '../../../src/run/verdict.js';
 const NOTHING: LiveRun = {
   ...{ phase: null, phaseForMs: null, parsedCount: 0, doneCount: 0, counts: countVerdicts([]), totalCount: null },
   ...{ failedCount: 0, failed: [], running: [], waitingCount: 0, lastEnded: null, hasStarts: true, nodesForMs: null },
-  ...{ stepIndex: 1, leftMs: null, usualCount: null, usualPhaseMs: null, usualMs: null },
+  ...{ stepIndex: 1, uploadingCount: null, leftMs: null, usualCount: null, usualPhaseMs: null, usualMs: null },
 };
 const node = (name: string, forMs: number, usualMs: number | null) => ({
   ...{ uniqueId: `model.shop.${name}`, name, label: `model ${name}`, forMs, usualMs },
@@ -28,6 +28,10 @@ test.each<[string, Partial<LiveRun>]>([
       ...{ doneCount: 214, totalCount: 600, failedCount: 2, leftMs: 170_000, lastEnded: LAST },
       running: [node('mart_12', 41_000, 12_000), node('mart_13', 3_000, null), node('mart_14', 1_000, null)],
     },
+  ],
+  [
+    '600 of 600 nodes, 2 failed, uploading 1,286 artifacts',
+    { doneCount: 600, totalCount: 600, failedCount: 2, uploadingCount: 1_286, leftMs: 0 },
   ],
   // No time is left where it takes longer than usual.
   [
