@@ -328,7 +328,7 @@ export class CommandBridge {
     const { notices, context } = this.facts;
     const { pid } = this;
     if (this.ended.signal.aborted || this.interruption !== undefined || pid === undefined) return;
-    notices.say('the run is cancelled: the command is interrupted');
+    notices.say('the run is canceled: the command is interrupted');
     const send = (signal: NodeJS.Signals) => signalProcesses(processTree(pid), signal);
     this.interruption = new Interruption(send, CANCEL_TIMES, context.clock);
   }

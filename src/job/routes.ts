@@ -34,7 +34,7 @@ export interface JobRunDeps {
 
 /** The message for a run that cannot be cancelled. */
 export const OUT_OF_REACH =
-  'This run cannot be interrupted from here: its telemetry comes straight from the engine. Interrupt it where it runs; what "run-bridge exec" runs can be cancelled from here.';
+  'This run cannot be interrupted from here: its telemetry comes straight from the engine. Interrupt it where it runs; what "run-bridge exec" runs can be canceled from here.';
 
 const ACCOUNT_PATH = `${V2_PATH}/accounts/:accountId`;
 /** The largest body: space for a cause and for steps, which fit into a program's argument. */

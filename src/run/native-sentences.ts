@@ -39,7 +39,7 @@ const CLAUSES: readonly string[] = [
   '[Tt]he command ended inside a command that went on',
   '[Tt]he command ended in an unknown way',
   // Runs
-  'The run was cancelled',
+  'The run was cancell?ed',
 ];
 /** What stands between two of them. */
 const BETWEEN = ', though |, and |[;:,] ';

@@ -122,7 +122,7 @@ export function runStatus(
     const isSeen = steps.some(({ status }) => status >= RUN_STATUS.running);
     return { status: isSeen ? RUN_STATUS.running : RUN_STATUS.starting, statusMessage: null };
   }
-  if (isCancelled) return { status: RUN_STATUS.cancelled, statusMessage: failure ?? 'The run was cancelled' };
+  if (isCancelled) return { status: RUN_STATUS.cancelled, statusMessage: failure ?? 'The run was canceled' };
   if (failure !== null) return { status: RUN_STATUS.error, statusMessage: failure };
   const decisive = [RUN_STATUS.error, RUN_STATUS.cancelled].flatMap((each) =>
     steps.filter(({ status }) => status === each),

@@ -120,7 +120,7 @@ export const BRIDGE_PATHS: ZodOpenApiPathsObject = {
     get: {
       tags: TAGS,
       security,
-      summary: 'Whether the step is to be interrupted, since its run was cancelled',
+      summary: 'Whether the step is to be interrupted, since its run was canceled',
       requestParams: { path },
       responses: { 200: jsonAnswer(cancellationSchema, 'Whether it is.'), ...problems },
     },

@@ -123,7 +123,7 @@ export function jobRunStoreContract(withState: (body: (state: FeatureState) => P
         const runId = await add(state.jobRuns, 'a');
         expect(await state.executions.cancel(FIRST_ACCOUNT_ID, runId, 2_000)).toEqual({ runningCount: 0 });
         expect(await find(state, runId)).toMatchObject({
-          ...{ status: RUN_STATUS.cancelled, statusMessage: 'The run was cancelled', finishedUnixMs: 2_000 },
+          ...{ status: RUN_STATUS.cancelled, statusMessage: 'The run was canceled', finishedUnixMs: 2_000 },
         });
         expect(await state.jobRuns.claim()).toBeUndefined();
         expect(await state.jobRuns.find(runId)).toMatchObject({ isCancelled: true });

@@ -22,6 +22,7 @@ test.each([
   'The process ended before any command began',
   'The command could not be started (no-such-command: command not found)',
   'The command could not be started (dbt: cannot be run: permission denied; is it an executable file?)',
+  'The run was canceled',
   'The run was cancelled',
 ])('what the bridge says of itself is shown: %s', (own) => {
   expect(statusText(own, redactor)).toBe(own);
