@@ -7,7 +7,7 @@ const POSTGRES = ['test/tool/postgres-setup.ts'];
 /** What somebody meets first of the built program: `npm test` tries it, the other commands have a project of their own. */
 const FIRST_MET = 'test/e2e/{command-line,import,serve,start-up}.test.ts';
 /** What `npm test` leaves to `npm run suite long`, to keep below five minutes with the installation. */
-const TRIED_LATER = ['test/unit/storage/postgres-state.test.ts', 'test/integration/decode-samples.test.ts'];
+const TRIED_LATER = ['test/unit/storage/postgres-state.test.ts', 'test/integration/otlp/decode-samples.test.ts'];
 /** What holds the program to limits. */
 const LIMITS = ['test/crash/{start-up,exec-busy}.test.ts'];
 /** Tests of the built program wait more than they work: more of them at once than a small machine has processors. */

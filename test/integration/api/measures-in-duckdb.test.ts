@@ -1,11 +1,11 @@
 import { join } from 'node:path';
 import { type DuckDBConnection, DuckDBInstance } from '@duckdb/node-api';
 import { beforeAll, describe, expect, it } from 'vitest';
-import type { LoggedRecord } from '../../src/log/record-log.js';
-import { type CommandMeasures, compareWithEarlier } from '../../src/run/measures/run-totals.js';
-import { sampleFolder } from '../fake/sample-run.js';
-import { fromJsonl, fromOtlp } from '../unit/run/logged-samples.js';
-import { measuresOf } from '../unit/run/measures/sample-measures.js';
+import type { LoggedRecord } from '../../../src/log/record-log.js';
+import { type CommandMeasures, compareWithEarlier } from '../../../src/run/measures/run-totals.js';
+import { sampleFolder } from '../../fake/sample-run.js';
+import { fromJsonl, fromOtlp } from '../../unit/run/logged-samples.js';
+import { measuresOf } from '../../unit/run/measures/sample-measures.js';
 
 let duckdb: DuckDBConnection;
 beforeAll(async () => {

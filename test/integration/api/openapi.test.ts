@@ -3,14 +3,14 @@ import formats from 'ajv-formats';
 import type { Router } from 'express';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { aboutRouter } from '../../src/api/about-router.js';
-import { artifactRouter, contentTypeOf } from '../../src/artifact/downloads.js';
-import { RunArtifacts } from '../../src/artifact/run-artifacts.js';
-import { uploadRouter } from '../../src/artifact/uploads.js';
-import { STEP_LIMITS } from '../../src/storage/artifacts.js';
-import { executionRouter } from '../../src/web/execution-router.js';
-import { send } from '../fake/http-client.js';
-import { type OwnApi, openOwnApi } from '../fake/own-api.js';
+import { aboutRouter } from '../../../src/api/about-router.js';
+import { artifactRouter, contentTypeOf } from '../../../src/artifact/downloads.js';
+import { RunArtifacts } from '../../../src/artifact/run-artifacts.js';
+import { uploadRouter } from '../../../src/artifact/uploads.js';
+import { STEP_LIMITS } from '../../../src/storage/artifacts.js';
+import { executionRouter } from '../../../src/web/execution-router.js';
+import { send } from '../../fake/http-client.js';
+import { type OwnApi, openOwnApi } from '../../fake/own-api.js';
 
 const documentSchema = z.looseObject({
   openapi: z.string(),

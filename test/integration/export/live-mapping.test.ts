@@ -1,20 +1,20 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_MAPPING_OPTIONS } from '../../src/config/mapping-options.js';
-import { OtelRunMapper } from '../../src/export/mapping/otel-run-mapper.js';
-import { type AppendedPiece, FreshRecords } from '../../src/log/appended.js';
-import { CellBatch } from '../../src/otlp/wire/item-chunk.js';
-import { itemReading } from '../../src/otlp/wire/read-items.js';
-import { Cell, cellsBeside, pointAt, setCell } from '../../src/record/cells.js';
-import { itemRing } from '../../src/record/item-ring.js';
-import type { Delivery } from '../../src/record/record-batch.js';
-import { texts } from '../../src/record/texts.js';
-import type { RedactionLevel } from '../../src/redaction/known-names.js';
-import { itemsOf, type MappedItem } from '../fake/mapped-items.js';
-import { sampleDeliveries } from '../fake/sample-deliveries.js';
-import { SMALL_SAMPLES, sampleFolder } from '../fake/sample-run.js';
-import { finish, type MappedBytes } from '../unit/export/mapping/mapped-bytes.js';
+import { DEFAULT_MAPPING_OPTIONS } from '../../../src/config/mapping-options.js';
+import { OtelRunMapper } from '../../../src/export/mapping/otel-run-mapper.js';
+import { type AppendedPiece, FreshRecords } from '../../../src/log/appended.js';
+import { CellBatch } from '../../../src/otlp/wire/item-chunk.js';
+import { itemReading } from '../../../src/otlp/wire/read-items.js';
+import { Cell, cellsBeside, pointAt, setCell } from '../../../src/record/cells.js';
+import { itemRing } from '../../../src/record/item-ring.js';
+import type { Delivery } from '../../../src/record/record-batch.js';
+import { texts } from '../../../src/record/texts.js';
+import type { RedactionLevel } from '../../../src/redaction/known-names.js';
+import { itemsOf, type MappedItem } from '../../fake/mapped-items.js';
+import { sampleDeliveries } from '../../fake/sample-deliveries.js';
+import { SMALL_SAMPLES, sampleFolder } from '../../fake/sample-run.js';
+import { finish, type MappedBytes } from '../../unit/export/mapping/mapped-bytes.js';
 
 const LEVELS: readonly RedactionLevel[] = ['literals', 'off'];
 

@@ -3,9 +3,9 @@ import { request } from 'node:http';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type OwnApi, openOwnApi } from '../fake/own-api.js';
-import { sampleLines } from '../fake/sample-run.js';
-import { untilTurned } from '../tool/until.js';
+import { type OwnApi, openOwnApi } from '../../fake/own-api.js';
+import { sampleLines } from '../../fake/sample-run.js';
+import { untilTurned } from '../../tool/until.js';
 
 let api: OwnApi;
 let token: string;

@@ -2,12 +2,12 @@ import { appendFileSync } from 'node:fs';
 import { type ClientRequest, request } from 'node:http';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { hashOf } from '../../src/api/authenticator.js';
-import { MAX_STREAMS } from '../../src/web/page/run-events.js';
-import { PageServer } from '../fake/page-server.js';
-import { sampleLines } from '../fake/sample-run.js';
-import { commandNote } from '../fake/webhook-facts.js';
-import { until, untilTurned } from '../tool/until.js';
+import { hashOf } from '../../../src/api/authenticator.js';
+import { MAX_STREAMS } from '../../../src/web/page/run-events.js';
+import { PageServer } from '../../fake/page-server.js';
+import { sampleLines } from '../../fake/sample-run.js';
+import { commandNote } from '../../fake/webhook-facts.js';
+import { until, untilTurned } from '../../tool/until.js';
 
 const OTHER_ACCOUNT = 20_002;
 /** Longer than any pause between two looks. */

@@ -1,13 +1,13 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { LiveRuns, liveLine } from '../../src/api/live-runs.js';
-import { RecordLogFiles } from '../../src/log/record-log-files.js';
-import type { TraceId } from '../../src/record/telemetry-record.js';
-import { countVerdicts } from '../../src/run/verdict.js';
-import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
-import { type OwnApi, openOwnApi } from '../fake/own-api.js';
-import { sampleRecords } from '../fake/sample-run.js';
+import { LiveRuns, liveLine } from '../../../src/api/live-runs.js';
+import { RecordLogFiles } from '../../../src/log/record-log-files.js';
+import type { TraceId } from '../../../src/record/telemetry-record.js';
+import { countVerdicts } from '../../../src/run/verdict.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
+import { type OwnApi, openOwnApi } from '../../fake/own-api.js';
+import { sampleRecords } from '../../fake/sample-run.js';
 
 let api: OwnApi;
 let reader: RecordLogFiles;

@@ -1,20 +1,20 @@
 import { appendFileSync, copyFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { RunMeasures } from '../../src/api/run-measures.js';
-import { silentLogger } from '../../src/core/logger.js';
-import { RecordLogFiles } from '../../src/log/record-log-files.js';
-import type { TraceId } from '../../src/record/telemetry-record.js';
-import { Redactor } from '../../src/redaction/redactor.js';
-import { RunState } from '../../src/run/open-run.js';
-import { formatRun } from '../../src/run/run-document.js';
-import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';
-import type { RunSummary } from '../../src/run/verdict.js';
-import type { State } from '../../src/storage/state.js';
-import { openFreshState } from '../fake/fresh-state.js';
-import { queryFolder } from '../fake/query-folder.js';
-import { sampleFolder, sampleLines } from '../fake/sample-run.js';
-import { until } from '../tool/until.js';
+import { RunMeasures } from '../../../src/api/run-measures.js';
+import { silentLogger } from '../../../src/core/logger.js';
+import { RecordLogFiles } from '../../../src/log/record-log-files.js';
+import type { TraceId } from '../../../src/record/telemetry-record.js';
+import { Redactor } from '../../../src/redaction/redactor.js';
+import { RunState } from '../../../src/run/open-run.js';
+import { formatRun } from '../../../src/run/run-document.js';
+import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';
+import type { RunSummary } from '../../../src/run/verdict.js';
+import type { State } from '../../../src/storage/state.js';
+import { openFreshState } from '../../fake/fresh-state.js';
+import { queryFolder } from '../../fake/query-folder.js';
+import { sampleFolder, sampleLines } from '../../fake/sample-run.js';
+import { until } from '../../tool/until.js';
 
 const SAMPLE = 'build-mixed';
 /** Long after every command has ended. */

@@ -1,15 +1,15 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_MAPPING_OPTIONS } from '../../src/config/mapping-options.js';
-import { OtelRunMapper } from '../../src/export/mapping/otel-run-mapper.js';
-import { RequestEncoder } from '../../src/export/wire/export-request.js';
-import type { LoggedRecord } from '../../src/log/record-log.js';
-import { JsonCodec } from '../../src/otlp/json-codec.js';
-import type { OtlpEncoding } from '../../src/otlp/otlp-codec.js';
-import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
-import type { RedactionLevel } from '../../src/redaction/known-names.js';
-import { decodeBody } from '../fake/decode-at-once.js';
-import { bodiesIn } from '../fake/sample-run.js';
-import { pushRecords } from '../unit/export/mapping/mapped-run.js';
+import { DEFAULT_MAPPING_OPTIONS } from '../../../src/config/mapping-options.js';
+import { OtelRunMapper } from '../../../src/export/mapping/otel-run-mapper.js';
+import { RequestEncoder } from '../../../src/export/wire/export-request.js';
+import type { LoggedRecord } from '../../../src/log/record-log.js';
+import { JsonCodec } from '../../../src/otlp/json-codec.js';
+import type { OtlpEncoding } from '../../../src/otlp/otlp-codec.js';
+import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
+import type { RedactionLevel } from '../../../src/redaction/known-names.js';
+import { decodeBody } from '../../fake/decode-at-once.js';
+import { bodiesIn } from '../../fake/sample-run.js';
+import { pushRecords } from '../../unit/export/mapping/mapped-run.js';
 
 const FOLDER = 'test/fixture/redaction/otlp';
 const MARKERS = /zq[a-z]+\d{3}|7700\d{5}|7700\.\d{5}|7\.7\d{6}e8|7700-\d\d-\d\d|0x7700\d?/gi;

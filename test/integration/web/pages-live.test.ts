@@ -1,9 +1,9 @@
 import { readFileSync, truncateSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { RecordLogFiles } from '../../src/log/record-log-files.js';
-import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
-import { PageServer } from '../fake/page-server.js';
+import { RecordLogFiles } from '../../../src/log/record-log-files.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
+import { PageServer } from '../../fake/page-server.js';
 
 let pages: PageServer;
 let admin: string;

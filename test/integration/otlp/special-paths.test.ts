@@ -1,21 +1,21 @@
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { CellWriter } from '../../src/export/mapping/cell-writer.js';
-import { LogWriter, SpanWriter } from '../../src/export/mapping/plain-writer.js';
+import { CellWriter } from '../../../src/export/mapping/cell-writer.js';
+import { LogWriter, SpanWriter } from '../../../src/export/mapping/plain-writer.js';
 
-import { FreshRecords } from '../../src/log/appended.js';
-import { CellBatch, ItemChunk } from '../../src/otlp/wire/item-chunk.js';
+import { FreshRecords } from '../../../src/log/appended.js';
+import { CellBatch, ItemChunk } from '../../../src/otlp/wire/item-chunk.js';
 
-import { CellRows } from '../../src/parquet/cell-rows.js';
+import { CellRows } from '../../../src/parquet/cell-rows.js';
 
-import { LineRows } from '../../src/parquet/line-rows.js';
-import { PlainRows } from '../../src/parquet/plain-rows.js';
-import { RowGroupColumns } from '../../src/parquet/row-group.js';
-import { formatRecordLine } from '../../src/record/record-line.js';
-import { RunState } from '../../src/run/open-run.js';
-import { sampleDeliveries } from '../fake/sample-deliveries.js';
-import { sampleLines } from '../fake/sample-run.js';
-import { LARGE_SAMPLES } from '../tool/large-samples.js';
-import { mapLines } from '../unit/export/mapping/mapped-bytes.js';
+import { LineRows } from '../../../src/parquet/line-rows.js';
+import { PlainRows } from '../../../src/parquet/plain-rows.js';
+import { RowGroupColumns } from '../../../src/parquet/row-group.js';
+import { formatRecordLine } from '../../../src/record/record-line.js';
+import { RunState } from '../../../src/run/open-run.js';
+import { sampleDeliveries } from '../../fake/sample-deliveries.js';
+import { sampleLines } from '../../fake/sample-run.js';
+import { LARGE_SAMPLES } from '../../tool/large-samples.js';
+import { mapLines } from '../../unit/export/mapping/mapped-bytes.js';
 
 afterEach(() => vi.restoreAllMocks());
 

@@ -5,25 +5,30 @@ import { unzipSync } from 'fflate';
 import { parquetReadObjects } from 'hyparquet';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { z } from 'zod';
-import { makeSignInLink } from '../../src/api/sign-in-links.js';
-import { FolderArtifactStore } from '../../src/artifact/folder-artifact-store.js';
-import { groupBy } from '../../src/core/lists.js';
-import { silentLogger } from '../../src/core/logger.js';
-import { EXAMPLES } from '../../src/query/pages.js';
-import { VIEW_NAMES } from '../../src/query/views.js';
-import { parseTraceId } from '../../src/record/telemetry-record.js';
-import { Redactor } from '../../src/redaction/redactor.js';
-import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
-import { ArtifactError, type ArtifactPath, COMMAND_OUTPUTS, parseArtifactPath } from '../../src/storage/artifacts.js';
-import { PERMISSION_SETS, type PermissionSet, RUN_STATUS } from '../../src/storage/state-tables.js';
-import { findLines, outputsOf } from '../../src/web/page/run-logs-page.js';
-import { readRunPageModel } from '../../src/web/page/run-page-model.js';
-import { NO_FILTER } from '../../src/webhook/subscription.js';
-import { endpointsOf, PAGE_TABLE } from '../fake/endpoint-table.js';
-import { rowOf } from '../fake/noted-run.js';
-import { PageServer } from '../fake/page-server.js';
-import { attempted, commandNote, subscription } from '../fake/webhook-facts.js';
-import { until, untilTurned } from '../tool/until.js';
+import { makeSignInLink } from '../../../src/api/sign-in-links.js';
+import { FolderArtifactStore } from '../../../src/artifact/folder-artifact-store.js';
+import { groupBy } from '../../../src/core/lists.js';
+import { silentLogger } from '../../../src/core/logger.js';
+import { EXAMPLES } from '../../../src/query/pages.js';
+import { VIEW_NAMES } from '../../../src/query/views.js';
+import { parseTraceId } from '../../../src/record/telemetry-record.js';
+import { Redactor } from '../../../src/redaction/redactor.js';
+import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
+import {
+  ArtifactError,
+  type ArtifactPath,
+  COMMAND_OUTPUTS,
+  parseArtifactPath,
+} from '../../../src/storage/artifacts.js';
+import { PERMISSION_SETS, type PermissionSet, RUN_STATUS } from '../../../src/storage/state-tables.js';
+import { findLines, outputsOf } from '../../../src/web/page/run-logs-page.js';
+import { readRunPageModel } from '../../../src/web/page/run-page-model.js';
+import { NO_FILTER } from '../../../src/webhook/subscription.js';
+import { endpointsOf, PAGE_TABLE } from '../../fake/endpoint-table.js';
+import { rowOf } from '../../fake/noted-run.js';
+import { PageServer } from '../../fake/page-server.js';
+import { attempted, commandNote, subscription } from '../../fake/webhook-facts.js';
+import { until, untilTurned } from '../../tool/until.js';
 
 const SCRIPT = '<script>alert(1)</script>"\'&';
 const OTHER_ACCOUNT = 20_002;

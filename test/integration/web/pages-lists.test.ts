@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { PageServer } from '../fake/page-server.js';
-import { commandNote } from '../fake/webhook-facts.js';
+import { PageServer } from '../../fake/page-server.js';
+import { commandNote } from '../../fake/webhook-facts.js';
 
 const CODE = { gitBranch: 'main', gitSha: '3f2c1d9b0e4a5c6d7e8f90a1b2c3d4e5f6a7b8c9' };
 

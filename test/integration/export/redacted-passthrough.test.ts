@@ -1,19 +1,19 @@
 import { describe, expect, it } from 'vitest';
-import { DEFAULT_MAPPING_OPTIONS } from '../../src/config/mapping-options.js';
-import { OtelRunMapper } from '../../src/export/mapping/otel-run-mapper.js';
-import { PassthroughRedaction } from '../../src/export/passthrough-redaction.js';
-import { RequestEncoder } from '../../src/export/wire/export-request.js';
-import type { LoggedRecord } from '../../src/log/record-log.js';
-import type { ExportRequest, KeyValue } from '../../src/otlp/export-request.js';
-import { JsonCodec } from '../../src/otlp/json-codec.js';
-import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
-import type { Signal } from '../../src/record/record-batch.js';
-import type { RedactionLevel } from '../../src/redaction/known-names.js';
-import { decodeBody, decodeRequest } from '../fake/decode-at-once.js';
-import { bodiesIn } from '../fake/sample-run.js';
-import { olderDbtTrace } from '../tool/older-dbt.js';
-import { renamedRequest } from '../tool/renamed.js';
-import { pushRecords } from '../unit/export/mapping/mapped-run.js';
+import { DEFAULT_MAPPING_OPTIONS } from '../../../src/config/mapping-options.js';
+import { OtelRunMapper } from '../../../src/export/mapping/otel-run-mapper.js';
+import { PassthroughRedaction } from '../../../src/export/passthrough-redaction.js';
+import { RequestEncoder } from '../../../src/export/wire/export-request.js';
+import type { LoggedRecord } from '../../../src/log/record-log.js';
+import type { ExportRequest, KeyValue } from '../../../src/otlp/export-request.js';
+import { JsonCodec } from '../../../src/otlp/json-codec.js';
+import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
+import type { Signal } from '../../../src/record/record-batch.js';
+import type { RedactionLevel } from '../../../src/redaction/known-names.js';
+import { decodeBody, decodeRequest } from '../../fake/decode-at-once.js';
+import { bodiesIn } from '../../fake/sample-run.js';
+import { olderDbtTrace } from '../../tool/older-dbt.js';
+import { renamedRequest } from '../../tool/renamed.js';
+import { pushRecords } from '../../unit/export/mapping/mapped-run.js';
 
 const FOLDER = 'test/fixture/redaction/otlp';
 /** What the project of test/fixture/redaction has in its strings, numbers and comments. */

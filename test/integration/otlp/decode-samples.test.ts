@@ -1,14 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import { inferLogSpanName } from '../../src/otlp/attribute-schema.js';
-import { JsonCodec } from '../../src/otlp/json-codec.js';
-import { ProtobufCodec } from '../../src/otlp/protobuf-codec.js';
-import { linesRequest, RecordsToRequests } from '../../src/otlp/records-to-request.js';
-import { UNKNOWN_RESOURCE } from '../../src/record/attributes.js';
-import { formatRecordLine, parseRecordLine } from '../../src/record/record-line.js';
-import type { TelemetryRecord } from '../../src/record/telemetry-record.js';
-import { decodeBody, decodeRequest } from '../fake/decode-at-once.js';
-import { sampleBodies, sampleRecords, sampleTraceId } from '../fake/sample-run.js';
-import { LARGE_SAMPLES } from '../tool/large-samples.js';
+import { inferLogSpanName } from '../../../src/otlp/attribute-schema.js';
+import { JsonCodec } from '../../../src/otlp/json-codec.js';
+import { ProtobufCodec } from '../../../src/otlp/protobuf-codec.js';
+import { linesRequest, RecordsToRequests } from '../../../src/otlp/records-to-request.js';
+import { UNKNOWN_RESOURCE } from '../../../src/record/attributes.js';
+import { formatRecordLine, parseRecordLine } from '../../../src/record/record-line.js';
+import type { TelemetryRecord } from '../../../src/record/telemetry-record.js';
+import { decodeBody, decodeRequest } from '../../fake/decode-at-once.js';
+import { sampleBodies, sampleRecords, sampleTraceId } from '../../fake/sample-run.js';
+import { LARGE_SAMPLES } from '../../tool/large-samples.js';
 
 const small = ['build-mixed', 'build-mixed-fusion', 'build-clean', 'joined', 'parse', 'fail-fast', 'interrupted'];
 const runs = [...small, ...LARGE_SAMPLES];
