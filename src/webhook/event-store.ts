@@ -1,8 +1,8 @@
-import { sql } from 'kysely';
+import { sql, type Transaction } from 'kysely';
 import { groupBy } from '../core/lists.js';
 import type { Page } from '../storage/database.js';
 import { nextIds } from '../storage/database.js';
-import type { StateDb } from '../storage/state-tables.js';
+import type { StateDb, StateTables } from '../storage/state-tables.js';
 import type { CircuitBreaker } from './circuit-breaker.js';
 import type {
   ArchivedSubscription,
@@ -239,7 +239,7 @@ export class WebhookEventStore {
   }
 
   /** Lists a subscription's latest events of a job before an event, delivered or being delivered, the latest first. */
-  async notifiedBefore(event: WebhookEvent): Promise<readonly WebhookEvent[]> {
+  async notifiedBefore(event: Pick<WebhookEvent, 'subscriptionId' | 'facts'>): Promise<readonly WebhookEvent[]> {
     const rows = await this.db
       .selectFrom('webhook_events as event')
       .selectAll('event')
@@ -250,6 +250,24 @@ export class WebhookEventStore {
       .where('state', 'in', ['pending', 'delivered'])
       .orderBy('seq', 'desc')
       .limit(MAX_NOTIFIED_BEFORE)
+      .execute();
+    return rows.map((row) => EVENT_ROWS.toItem(row));
+  }
+
+  /** Lists a subscription's events of a failed run that are delivered, or to be. @param db the state, or a transaction */
+  async ofRun(
+    subscriptionId: string,
+    runId: number,
+    db: StateDb | Transaction<StateTables> = this.db,
+  ): Promise<readonly WebhookEvent[]> {
+    const rows = await db
+      .withTables<WebhookTables>()
+      .selectFrom('webhook_events')
+      .selectAll()
+      .where('subscription_id', '=', subscriptionId)
+      .where('run_id', '=', runId)
+      .where('event_type', '=', 'job.run.errored')
+      .where('state', 'in', ['pending', 'delivered'])
       .execute();
     return rows.map((row) => EVENT_ROWS.toItem(row));
   }

@@ -123,6 +123,8 @@ export interface RunFacts {
   readonly notice?: Notice;
   /** Only in `job.run.errored`: the time when the first failed command ended. */
   readonly erroredUnixMs: number | null;
+  /** Only in a `job.run.errored` that is made of nodes that have failed, while their command goes on. */
+  readonly isGoingOn?: true;
 }
 
 /** Returns what the events of a run have in common. */

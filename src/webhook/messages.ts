@@ -194,7 +194,7 @@ function titleOf(facts: RunFacts, outcome: Outcome, details: RunDetails): string
       return `${run} succeeded${again} with ${withCause('warnings', warningCauses(details), details.counts.warned)}`;
     }
     case 'failed':
-      return `${run} ${withCause('failed', failureCauses(details), failureCount(details))}`;
+      return `${run} ${withCause(facts.isGoingOn ? 'is failing' : 'failed', failureCauses(details), failureCount(details))}`;
   }
 }
 

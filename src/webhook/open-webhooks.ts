@@ -10,6 +10,7 @@ import type { State } from '../storage/state.js';
 import { DEFAULT_ATTEMPT_SCHEDULE, DEFAULT_BREAKER_LIMITS } from './circuit-breaker.js';
 import { DISPATCHER_DEFAULTS, WebhookDispatcher } from './dispatcher.js';
 import type { WebhookEventStore } from './event-store.js';
+import { FirstFailureWatch } from './first-failures.js';
 import { AddressRules, parseAllowed, WebhookHttp } from './http.js';
 import { ExpectationWatch } from './notices.js';
 import { type RunDetailsDeps, RunDetailsReader } from './run-details.js';
@@ -63,6 +64,7 @@ export class WebhookParts {
   readonly service: SubscriptionService;
   private readonly http: WebhookHttp;
   private readonly expectations: ExpectationWatch;
+  private readonly firstFailures: FirstFailureWatch;
 
   constructor(
     private readonly config: PartsConfig,
@@ -95,6 +97,7 @@ export class WebhookParts {
       runDetails,
       manifests,
       notifiedBefore: (event) => events.notifiedBefore(event),
+      notifiedOfRun: (subscriptionId, runId) => events.ofRun(subscriptionId, runId),
       recoveryOf: (accountId, runId, ofIncident) => recoveries.read(accountId, runId, ofIncident),
     });
     this.dispatcher = new WebhookDispatcher(
@@ -116,6 +119,7 @@ export class WebhookParts {
     );
     const wake = () => this.dispatcher.wake();
     this.expectations = new ExpectationWatch({ db: host.state.db, measures, declared, clock, logger, wake });
+    this.firstFailures = new FirstFailureWatch({ db: host.state.db, events, selector, clock, logger, wake });
     this.service = new SubscriptionService({ subscriptions, catalog, senderOf, openBox, clock, newKsuid, randomBytes });
   }
 
@@ -126,6 +130,7 @@ export class WebhookParts {
     await this.addArchiveListener();
     await this.dispatcher.start();
     this.expectations.start();
+    this.firstFailures.start();
   }
 
   /** Who is notified of failing webhooks by the configuration is a webhook, too: an address gets one. */
@@ -142,6 +147,7 @@ export class WebhookParts {
 
   async shutdown(deadline: AbortSignal): Promise<void> {
     this.expectations.stop();
+    await this.firstFailures.stop();
     await this.dispatcher.shutdown(deadline);
     this.http.close();
   }

@@ -269,7 +269,7 @@ function dueEvents(run: RunProgress): { readonly types: readonly WebhookEventTyp
 }
 
 /** Returns whether a subscription matches an event. */
-function matchesRun(
+export function matchesRun(
   { kind, eventTypes, jobIds, filter }: Pick<WebhookSettings, 'kind' | 'eventTypes' | 'jobIds' | 'filter'>,
   eventType: WebhookEventType,
   facts: RunFacts,

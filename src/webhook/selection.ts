@@ -28,12 +28,17 @@ export type Selected =
 /** An earlier event of a subscription that was delivered, with what it was about. */
 export type NotifiedEvent = Pick<WebhookEvent, 'eventType' | 'facts' | 'createdUnixMs'>;
 
+/** What is known of an event before anything is made of it. */
+type EventOfRun = Pick<WebhookEvent, 'subscriptionId' | 'facts'>;
+
 /** What a selector works with. */
 export interface EventSelectorDeps {
   readonly runDetails: Pick<RunDetailsReader, 'readNodes'>;
   readonly manifests: Pick<ManifestReader, 'read'>;
   /** A subscription's earlier events of the same job, the latest first. */
-  readonly notifiedBefore: (event: WebhookEvent) => Promise<readonly NotifiedEvent[]>;
+  readonly notifiedBefore: (event: EventOfRun) => Promise<readonly NotifiedEvent[]>;
+  /** A subscription's events of the same failed run. */
+  readonly notifiedOfRun: (subscriptionId: string, runId: number) => Promise<readonly NotifiedEvent[]>;
   /** How much of what had failed before a run has recovered with it; `null` where nothing had. @param ofIncident see `RecoveryReader` */
   readonly recoveryOf: (accountId: number, runId: number, ofIncident: boolean) => Promise<Recovery | null>;
 }
@@ -85,7 +90,16 @@ export class EventSelector {
     return this.withoutRepeats(event, parts.selections);
   }
 
-  private async partsFor(subscription: WebhookSubscription, event: WebhookEvent, run: RunNodes): Promise<Selected> {
+  /** Selects what has failed of a run that goes on, for each owner; empty where nothing has. @throws as `select` */
+  async selectSoFar(subscription: WebhookSubscription, facts: RunFacts): Promise<readonly EventSelection[]> {
+    const { failed } = await this.deps.runDetails.readNodes(subscription.accountId, facts.runId);
+    if (failed.length === 0) return [];
+    const event = { subscriptionId: subscription.id, facts };
+    const parts = await this.partsFor(subscription, event, { failed, warned: [], otherErrors: [] });
+    return parts.kind === 'filtered' ? [] : parts.selections;
+  }
+
+  private async partsFor(subscription: WebhookSubscription, event: EventOfRun, run: RunNodes): Promise<Selected> {
     const { filter, isPerOwner, accountId } = subscription;
     const { facts } = event;
     if (!asksForNodes(filter) && !isPerOwner) return notifiedOf([{ ...keyed(run, run.failed) }]);
@@ -120,10 +134,26 @@ export class EventSelector {
         else nodes.push(node);
       }
     }
-    return notifiedOf(
-      [...owners]
-        .filter(([, nodes]) => isReported(nodes))
-        .map(([owner, nodes]) => ({ owner, ...selectionOf(run, nodes, bad.length) })),
+    const before = await this.notifiedWhileGoingOn(event);
+    const selections = [...owners].flatMap(([owner, nodes]) => {
+      const rest = nodes.filter(({ node }) => before.get(owner)?.has(node.uniqueId) !== true);
+      return isReported(rest) ? [{ owner, ...selectionOf(run, rest, bad.length) }] : [];
+    });
+    if (selections.length > 0 || before.size === 0) return notifiedOf(selections);
+    return { kind: 'filtered', reason: 'what failed was reported while the run went on' };
+  }
+
+  /** Returns the nodes of a failed run that each owner was notified of while it went on. */
+  private async notifiedWhileGoingOn({
+    subscriptionId,
+    facts,
+  }: EventOfRun): Promise<ReadonlyMap<string | null, ReadonlySet<string>>> {
+    if (facts.isGoingOn || facts.status !== RUN_STATUS.error) return new Map();
+    const events = await this.deps.notifiedOfRun(subscriptionId, facts.runId);
+    return new Map(
+      events.flatMap(({ facts: { isGoingOn, selection } }) =>
+        isGoingOn ? [[selection?.owner ?? null, new Set(selection?.nodeIds)] as const] : [],
+      ),
     );
   }
 
@@ -137,7 +167,7 @@ export class EventSelector {
   }
 
   /** Recipients of an event of a failure get one when it is over. @param reason why nobody else is; `null` where all are */
-  private async recovered(event: WebhookEvent, reason: string | null): Promise<Selected> {
+  private async recovered(event: EventOfRun, reason: string | null): Promise<Selected> {
     const { facts } = event;
     if (reason === null) return notifiedOf([{}]);
     if (isRecovery(facts)) {

@@ -4,6 +4,7 @@ import { createServer as createHttpServer } from 'node:http';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { HttpStepRegistry } from '../../src/cli/bridge/http-step-registry.js';
@@ -84,6 +85,47 @@ test('who notify-on-archive names is a webhook from the first one on, and is not
   } finally {
     await told.remove();
     gone.close();
+  }
+});
+
+test('a chat with a message for each owner gets the first failure while the command goes on, and the rest when it ends', async () => {
+  const titles: string[] = [];
+  const chat = createHttpServer(async (request, response) => {
+    titles.push((await text(request)).split('\\n')[0] ?? '');
+    response.end('ok');
+  });
+  chat.listen(0, '127.0.0.1');
+  await once(chat, 'listening');
+  const lines = readFileSync(join(SAMPLES, 'build-mixed', 'otel.jsonl'), 'utf8').split(/(?<=\n)/);
+  // The first test fails here, the second one and a model after it.
+  const half =
+    1 +
+    lines.findIndex(
+      (line) => line.includes('NodeProcessed') && line.includes('ut_wrong') && line.includes('"SpanEnd"'),
+    );
+  const command = new SpawnedCommand(['pipe', '--to', bridge.otlpUrl], { cwd: folder });
+  try {
+    const { port } = chat.address() as AddressInfo;
+    const made = await fetch(`${bridge.webUrl}/api/run-bridge/v1/webhooks`, {
+      method: 'POST',
+      headers: { authorization: `Token ${readFileSync(join(bridge.dataFolder, 'admin-token'), 'utf8').trim()}` },
+      body: JSON.stringify({
+        ...{ type: 'slack', name: 'chat', client_url: `http://127.0.0.1:${port}/`, per_owner: true },
+        event_types: ['job.run.errored', 'job.run.completed'],
+      }),
+    });
+    expect(made.status).toBe(201);
+    command.child.stdin.write(lines.slice(0, half).join(''));
+    await until('the first failure', () => titles.length > 0);
+    expect(titles).toEqual([expect.stringContaining('adhoc is failing: unit test ut_wrong')]);
+    expect(events()).not.toContain('errored Errored');
+    command.child.stdin.end(lines.slice(half).join(''));
+    await until('the rest', () => titles.length > 1);
+    await until('the end', () => events().includes('completed Errored'));
+    expect(titles.slice(1)).toEqual([expect.stringMatching(/adhoc failed: model broken: .* \(\+1\)/)]);
+  } finally {
+    await command.stop('SIGKILL');
+    chat.close();
   }
 });
 

@@ -71,6 +71,7 @@ export class WebhookBench {
   /** What the manifests of runs say. */
   manifest: Manifest | undefined;
   readonly box = TEST_BOX;
+  readonly selector: EventSelector;
   readonly dispatcher: WebhookDispatcher;
   private readonly server: Server;
   private readonly others: WebhookDispatcher[] = [];
@@ -92,6 +93,13 @@ export class WebhookBench {
         const answer = this.answer(path, this.received.filter((one) => one.path === path).length);
         if (answer !== 'hang') response.writeHead(answer.status, answer.headers).end(answer.body ?? 'ok');
       });
+    });
+    this.selector = new EventSelector({
+      runDetails: { readNodes: (...asked) => this.readNodes(...asked) },
+      manifests: { read: async () => this.manifest },
+      notifiedBefore: (event) => state.webhookEvents.notifiedBefore(event),
+      notifiedOfRun: (subscriptionId, runId) => state.webhookEvents.ofRun(subscriptionId, runId),
+      recoveryOf: async () => this.recovery,
     });
     this.dispatcher = this.newDispatcher();
   }
@@ -119,12 +127,6 @@ export class WebhookBench {
       runDetails,
       version: '0.0.0',
     });
-    const selector = new EventSelector({
-      runDetails: { readNodes: (...asked) => this.readNodes(...asked) },
-      manifests: { read: async () => this.manifest },
-      notifiedBefore: (event) => state.webhookEvents.notifiedBefore(event),
-      recoveryOf: async () => this.recovery,
-    });
     const newKsuid = (nowUnixMs: number) => ksuid(nowUnixMs, randomBytes);
     const dispatcher = new WebhookDispatcher(
       {
@@ -135,7 +137,7 @@ export class WebhookBench {
       {
         ...{ events: state.webhookEvents, subscriptions: state.subscriptions, clock, logger, holder, random: () => 0 },
         senderOf: createSenders({ http: sender, email: sender }, { http, openBox, clock, runDetails }),
-        ...{ selector, newKsuid },
+        ...{ selector: this.selector, newKsuid },
       },
     );
     this.others.push(dispatcher);
