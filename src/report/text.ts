@@ -19,7 +19,7 @@ import type { CommandMeasures, Comparison } from '../run/measures/run-totals.js'
 import { shareOf, slowestNodes } from '../run/measures/time-split.js';
 import { readableLines, retryCommand, troubleLocation, withLoneMessage } from '../run/measures/troubles.js';
 import { commandLengthMs, hasOwnWord, type InvocationSummary, type NodeVerdict } from '../run/verdict.js';
-import { COMMAND_WORDS, countsText, nodeWord } from '../run/words.js';
+import { COMMAND_WORDS, countsText, nodeWord, phaseWords } from '../run/words.js';
 import type { CommandReport, ReportSetting } from './content.js';
 
 const MAX_SLOWEST = 10;
@@ -162,7 +162,7 @@ function comparisonLines(comparison: Comparison | null): readonly string[] {
 function phaseLines({ phases, totals: { lengthNano } }: CommandMeasures, columns: number | null): readonly string[] {
   if (phases.length === 0) return [];
   const rows = phases.map((phase) => [
-    phase.phase,
+    phaseWords(phase.phase),
     lengthText(ms(phase.shareNano)),
     percentText(phase.shareNano, lengthNano),
     phase.endTimeUnixNano === null ? 'no end' : lengthText(ms(phase.spanTimeNano)),
@@ -174,7 +174,7 @@ function phaseLines({ phases, totals: { lengthNano } }: CommandMeasures, columns
   return [
     '',
     title,
-    ...table([['', 'share', 'of the run', 'span', 'nodes', 'their spans', 'queries'], ...rows], columns),
+    ...table([['', 'share', 'of the run', 'span', 'nodes', 'their spans', 'warehouse'], ...rows], columns),
   ];
 }
 
@@ -194,7 +194,7 @@ function slowestLines({ nodes, totals: { lengthNano } }: CommandMeasures, column
   return [
     '',
     title,
-    ...table([['', 'share', 'of the run', 'queries', 'rows', 'duration_ms', 'idle_time_ms'], ...rows], columns),
+    ...table([['', 'share', 'of the run', 'warehouse', 'rows', 'duration_ms', 'idle_time_ms'], ...rows], columns),
   ];
 }
 
@@ -205,7 +205,8 @@ function pathLines({ invocation, criticalPath, totals }: CommandMeasures, column
   const longest = new Set([...links].sort((a, b) => (weight(b) > weight(a) ? 1 : -1)).slice(0, MAX_STEPS));
   const shown = links.filter((link) => longest.has(link));
   const rows = shown.map((link) => [
-    `${link.step.phase} ${link.step.uniqueId ?? ''}`.trim() + (link.step.hasEnd ? '' : ` (${nodeWord('unfinished')})`),
+    `${phaseWords(link.step.phase)} ${link.step.uniqueId ?? ''}`.trim() +
+      (link.step.hasEnd ? '' : ` (${nodeWord('unfinished')})`),
     lengthText(ms(link.waitNano)),
     lengthText(ms(link.timeNano)),
     percentText(weight(link), lengthNano),
