@@ -34,18 +34,20 @@ export function markdownReport(reports: readonly CommandReport[]): string {
     .join('\n');
 }
 
-function commandMarkdown({ command, against }: CommandReport, maxBytes: number): string {
+function commandMarkdown({ command, since, against }: CommandReport, maxBytes: number): string {
   const { invocation } = command;
   const { sign, words } = verdictWords(invocation.verdict);
   const line = cleanLine(invocation.rawCommand ?? invocation.command ?? 'a command');
   const again = retryCommand(command);
-  const [, ...counts] = headLines(command);
+  const [, ...facts] = headLines(command);
+  // As code, since GitHub makes links to issues of numbers.
+  if (since?.run != null) facts.push(code(since.run));
   const sections = troublesOf(command);
   const reason = invocation.statusMessage;
   const isReasonNeeded = reason !== null && (sections.length === 0 || invocation.verdict !== 'error');
   const head = [
     `### ${sign} ${code(cut(line, 200))} ${words} ${lengthText(commandLengthMs(invocation))}\n\n`,
-    `${counts.join(' · ')}\n`,
+    `${facts.join(' · ')}\n`,
     ...(isReasonNeeded ? [`\n${code(cut(cleanLine(reason), 500))}\n`] : []),
     ...(again === null ? [] : [`\nRun again what failed: ${code(again)}\n`]),
     ...(against === undefined ? [] : [againstMarkdown(against)]),

@@ -98,12 +98,13 @@ const MAX_OPEN = 10;
 const MAX_FOLDED = 500;
 
 function Command({ report }: { readonly report: CommandReport }) {
-  const { command, traceId } = report;
+  const { command, traceId, since } = report;
   const { invocation } = command;
   const sections = troublesOf(command);
   const again = retryCommand(command);
   const isGood = invocation.verdict === 'success';
-  const [, ...counts] = headLines(command);
+  const [, ...facts] = headLines(command);
+  if (since?.run != null) facts.push(since.run);
   const isReasonNeeded = invocation.statusMessage !== null && (sections.length === 0 || invocation.verdict !== 'error');
   const started = new Date(Number(invocation.startTimeUnixNano / 1_000_000n)).toISOString();
   return (
@@ -113,7 +114,7 @@ function Command({ report }: { readonly report: CommandReport }) {
         <code>{invocation.rawCommand ?? ''}</code>{' '}
         <span class="quiet">started {started.slice(0, 19).replace('T', ' ')}</span>
       </p>
-      <p>{counts.join(' · ')}</p>
+      <p>{facts.join(' · ')}</p>
       {isReasonNeeded && <p>{invocation.statusMessage ?? ''}</p>}
       {again !== null && (
         <p>

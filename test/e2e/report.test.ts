@@ -29,7 +29,7 @@ test('a run is reported by the first characters of its invocation id', async () 
   expect(stdout).toMatch(/\nwhere the 1\.8 s went:\n {2}running +[\d.]+ (?:ms|s) +\d+ % +█+\n/);
   expect(stdout).toMatch(/\n {2}queries ran for 12 % of it: 38 queries, 9 rows\n/);
   expect(stdout).toMatch(/over all threads: duration_ms 2\.0 s, idle_time_ms 0 ms, queries 304 ms\n/);
-  expect(stdout).toMatch(/\n {2}PARSE +120 ms +6\.9 % +120 ms\n/);
+  expect(stdout).toMatch(/\n {2}parse +120 ms +6\.9 % +120 ms\n/);
   expect(stdout).toMatch(/\nslowest nodes .*:\n.*\n {2}model\.shop\.broken +946 ms +54 % .* 1\.1 s\n/);
   expect(stdout).toMatch(/\n {2}RUN model\.shop\.broken +4 ms +1\.0 s +59 %\n/);
   expect(stdout).toContain(
@@ -288,5 +288,9 @@ test('says since when a run and its nodes fail, and ends with what to run again'
   // What is so of the run is not said of a node again; this test was not in the run that did well.
   expect(stdout).toMatch(/ut_wrong [^\n]*\n(?: {6}.*\n)* {6}failing since #1002 \(2 runs\)\n/);
   expect(stdout).toMatch(/\n\nrun again: dbt build --select broken\+ ut_target\+ 1\+status_strict\n$/);
+  for (const format of ['markdown', 'html'])
+    expect((await report('1003', '--format', format)).stdout).toContain(
+      'failing since #1002 (2 runs), last good #1001',
+    );
   expect((await report('1001')).stdout).not.toMatch(/since:|run again:/);
 });
