@@ -77,6 +77,16 @@ function heading(column: Column) {
   );
 }
 
+/** Shows a number in a table; on a card, which has no headings, behind its word. */
+export function NumberCell({ word, children }: { readonly word: string; readonly children?: Child }) {
+  return (
+    <td class="number nowrap">
+      <span class="on-card">{word} </span>
+      {children}
+    </td>
+  );
+}
+
 /** Formats a number with its noun: `1 error`, `1,200 errors`. @param plural default: with an s */
 export function countText(count: number, noun: string, plural = `${noun}s`): string {
   return `${count.toLocaleString('en')} ${count === 1 ? noun : plural}`;

@@ -282,6 +282,7 @@ function Pair(props: {
       <ScrollTable
         label="Both runs"
         columns={['Run', 'Status', { number: 'Duration' }, 'Nodes', ...(hasCode ? ['Engine and code'] : [])]}
+        isCards
       >
         <RunRow run={base} command={before} hasCode={hasCode} />
         <RunRow run={run} command={after} hasCode={hasCode} />
@@ -327,7 +328,7 @@ function RunRow(props: { readonly run: CatalogRun; readonly command: CommandMeas
         <RunMark status={run.status} />
       </td>
       <td class="number nowrap">{lengthText(commandLengthMs(invocation))}</td>
-      <td>
+      <td class="wide">
         <CountsBar counts={totals.nodeCounts} label={words} />
         {words}
       </td>

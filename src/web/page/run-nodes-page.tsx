@@ -14,7 +14,7 @@ import { NO_OP_WORDS, nodeWord } from '../../run/words.js';
 import type { CatalogStep } from '../../storage/run-catalog.js';
 import { sendPage } from './layout.js';
 import type { PageDeps } from './page-deps.js';
-import { Mark, type Mood, Pager, pageNumber } from './parts.js';
+import { Mark, type Mood, NumberCell, Pager, pageNumber } from './parts.js';
 import { tooMany } from './run-page.js';
 import { MAX_NAME } from './run-page-model.js';
 import { RunShell, type ShownRun, shownRun } from './run-shell.js';
@@ -244,7 +244,7 @@ function NodeTable(props: {
   );
   return (
     <>
-      <section class="scroll" tabindex={0} aria-label="Nodes of the step">
+      <section class="scroll cards sorted" tabindex={0} aria-label="Nodes of the step">
         <table>
           <thead>
             <tr>
@@ -276,7 +276,7 @@ function NodeRow(props: { readonly href: string; readonly node: NodeMeasure; rea
   const time = (ms: number | null) => (ms === null || ms === 0 ? '–' : lengthText(ms));
   return (
     <tr {...(isChosen && { class: 'chosen' })}>
-      <th scope="row" class="name">
+      <th scope="row" class="name wide">
         <a
           href={href}
           title={uniqueId}
@@ -290,12 +290,12 @@ function NodeRow(props: { readonly href: string; readonly node: NodeMeasure; rea
       <td>
         <VerdictMark node={node} />
       </td>
-      <td class="number nowrap">{time(Number(shareOf(share)) / 1e6)}</td>
-      <td class="number nowrap">{time(idleTimeMs)}</td>
-      <td class="number nowrap">{time(durationMs)}</td>
-      <td class="number nowrap">{time(Number(warehouseTimeNano) / 1e6)}</td>
-      <td class="number">{queryCount.toLocaleString('en')}</td>
-      <td class="number">{rows === null ? '–' : rows.toLocaleString('en')}</td>
+      <NumberCell word="share">{time(Number(shareOf(share)) / 1e6)}</NumberCell>
+      <NumberCell word="wait">{time(idleTimeMs)}</NumberCell>
+      <NumberCell word="work">{time(durationMs)}</NumberCell>
+      <NumberCell word="warehouse">{time(Number(warehouseTimeNano) / 1e6)}</NumberCell>
+      <NumberCell word="queries">{queryCount.toLocaleString('en')}</NumberCell>
+      <NumberCell word="rows">{rows === null ? '–' : rows.toLocaleString('en')}</NumberCell>
     </tr>
   );
 }

@@ -20,7 +20,7 @@ import { sendPage } from './layout.js';
 import { LiveBox, type ShownLive, shownLive } from './live-box.js';
 import type { PageDeps, TraceViewer } from './page-deps.js';
 import type { PageManifests } from './page-manifests.js';
-import { countText, Fact, Moment, RunMark, ScrollTable } from './parts.js';
+import { countText, Fact, Moment, NumberCell, RunMark, ScrollTable } from './parts.js';
 import { MAX_NAME, type RunPageModel, readRunPageModel } from './run-page-model.js';
 import { CountsBar, commandOf, RunShell, type ShownRun, shownRun } from './run-shell.js';
 import { CriticalPathTable, PaceFacts, TimeBar } from './run-time.js';
@@ -494,23 +494,11 @@ export function SlowestNodes(props: {
             <th scope="row" class="name wide">
               <NodeLink runId={runId} uniqueId={node.uniqueId} text={cut(labelOf(node), MAX_NAME)} />
             </th>
-            <td class="number nowrap">{lengthText(Number(shareOf(node.share)) / 1e6)}</td>
-            <td class="number nowrap">
-              {percentText(shareOf(node.share), lengthNano)}
-              <span class="on-card"> of the run</span>
-            </td>
-            <td class="number nowrap">
-              <span class="on-card">warehouse </span>
-              {lengthText(Number(node.warehouseTimeNano) / 1e6)}
-            </td>
-            <td class="number nowrap">
-              <span class="on-card">queries </span>
-              {node.queryCount.toLocaleString('en')}
-            </td>
-            <td class={node.rows === null ? 'number minor' : 'number nowrap'}>
-              <span class="on-card">rows </span>
-              {node.rows === null ? '–' : node.rows.toLocaleString('en')}
-            </td>
+            <NumberCell word="share">{lengthText(Number(shareOf(node.share)) / 1e6)}</NumberCell>
+            <NumberCell word="of the run">{percentText(shareOf(node.share), lengthNano)}</NumberCell>
+            <NumberCell word="warehouse">{lengthText(Number(node.warehouseTimeNano) / 1e6)}</NumberCell>
+            <NumberCell word="queries">{node.queryCount.toLocaleString('en')}</NumberCell>
+            <NumberCell word="rows">{node.rows === null ? '–' : node.rows.toLocaleString('en')}</NumberCell>
             {critical !== undefined && (
               <td>
                 {critical.has(node.uniqueId) && (

@@ -14,7 +14,7 @@ import {
 } from '../../run/measures/pace.js';
 import type { TimePart, TimeParts } from '../../run/measures/time-split.js';
 import { phaseWords } from '../../run/words.js';
-import { Fact, ScrollTable } from './parts.js';
+import { Fact, NumberCell, ScrollTable } from './parts.js';
 
 // Where the time of a run went: a bar with a sentence, what runs are compared by, and the critical path. Reports in HTML have them too.
 
@@ -130,15 +130,9 @@ export function CriticalPathTable(props: {
         {cut(name, MAX_NAME)}
       </th>
       <td>{phase}</td>
-      <td class="number nowrap">
-        <span class="on-card">wait </span>
-        {text(waitNano)}
-      </td>
-      <td class="number nowrap">
-        <span class="on-card">time </span>
-        {text(timeNano)}
-      </td>
-      <td class="number nowrap">{percentText(waitNano + timeNano, lengthNano)}</td>
+      <NumberCell word="wait">{text(waitNano)}</NumberCell>
+      <NumberCell word="time">{text(timeNano)}</NumberCell>
+      <NumberCell word="share">{percentText(waitNano + timeNano, lengthNano)}</NumberCell>
     </tr>
   );
   return (
