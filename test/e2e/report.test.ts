@@ -31,7 +31,7 @@ test('a run is reported by the first characters of its invocation id', async () 
   expect(stdout).toMatch(/over all threads: duration_ms 2\.0 s, idle_time_ms 0 ms, queries 304 ms\n/);
   expect(stdout).toMatch(/\n {2}parse +120 ms +6\.9 % +120 ms\n/);
   expect(stdout).toMatch(/\nslowest nodes .*:\n.*\n {2}model\.shop\.broken +946 ms +54 % .* 1\.1 s\n/);
-  expect(stdout).toMatch(/\n {2}RUN model\.shop\.broken +4 ms +1\.0 s +59 %\n/);
+  expect(stdout).toMatch(/\n {2}run model\.shop\.broken +4 ms +1\.0 s +59 %\n/);
   expect(stdout).toContain(
     '\nfailed with an error:\n  model.shop.broken (models/marts/broken.sql): Database Error in model broken',
   );
