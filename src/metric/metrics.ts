@@ -22,6 +22,11 @@ export const METRICS = {
     ...JOB,
     'cicd_pipeline_result',
   ),
+  cicd_pipeline_run_errors_total: counter(
+    'Runs that ended in error, lost ones included; also removed runs.',
+    ...JOB,
+    'error_type',
+  ),
   cicd_pipeline_run_active: gauge('Runs that are not over.', ...JOB, 'cicd_pipeline_run_state'),
   run_bridge_run_last_start_timestamp_seconds: gauge(
     'When the last run of the job began, in seconds since 1970.',
@@ -223,7 +228,7 @@ function histogram<const L extends readonly string[]>(help: string, bounds: read
 
 /** The definition of a metric. */
 export interface MetricDefinition {
-  /** A counter only grows, from 0 at the start of the process; a gauge is a current value; a histogram counts by size. */
+  /** A counter only grows, from 0 at the start of the process, and those of runs from the first run; a gauge is a current value; a histogram counts by size. */
   readonly kind: 'counter' | 'gauge' | 'histogram';
   /** Upper bounds of a histogram's buckets, in ascending order. */
   readonly bounds?: readonly number[];

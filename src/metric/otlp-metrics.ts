@@ -10,6 +10,7 @@ import type { MetricName, Sample } from './samples.js';
 /** Names and units of metrics of runs in OTLP: OpenTelemetry's conventions for CI/CD where these have one. */
 const OTLP_NAMES: Partial<Record<MetricName, readonly [name: string, unit: string]>> = {
   cicd_pipeline_run_duration_seconds: ['cicd.pipeline.run.duration', 's'],
+  cicd_pipeline_run_errors_total: ['cicd.pipeline.run.errors', '{error}'],
   cicd_pipeline_run_active: ['cicd.pipeline.run.active', '{run}'],
   run_bridge_run_last_start_timestamp_seconds: ['run_bridge.run.last_start.timestamp', 's'],
   run_bridge_run_last_end_timestamp_seconds: ['run_bridge.run.last_end.timestamp', 's'],
@@ -25,6 +26,9 @@ const OTLP_NAMES: Partial<Record<MetricName, readonly [name: string, unit: strin
   run_bridge_last_run_node_seconds: ['run_bridge.last_run.node', 's'],
 };
 
+/** What the conventions count up and down; Prometheus has gauges for it. */
+const UP_DOWN_COUNTERS: ReadonlySet<MetricName> = new Set(['cicd_pipeline_run_active']);
+
 /** Names of labels as attributes, those that exported spans have too. */
 const OTLP_ATTRIBUTES: Readonly<Record<string, string>> = {
   account: 'run_bridge.account.id',
@@ -33,6 +37,7 @@ const OTLP_ATTRIBUTES: Readonly<Record<string, string>> = {
   cicd_pipeline_name: 'cicd.pipeline.name',
   cicd_pipeline_result: 'cicd.pipeline.result',
   cicd_pipeline_run_state: 'cicd.pipeline.run.state',
+  error_type: 'error.type',
   type: 'run_bridge.node.type',
   outcome: 'run_bridge.node.outcome',
   node: 'run_bridge.node.unique_id',
@@ -72,7 +77,7 @@ export function encodeMetrics(
 function toMetric(name: MetricName, samples: readonly Sample[], period: MetricPeriod): MetricData | undefined {
   const [otlpName, unit] = OTLP_NAMES[name] ?? [];
   if (otlpName === undefined || unit === undefined) return undefined;
-  const { help, bounds = [] }: MetricDefinition = METRICS[name];
+  const { help, kind, bounds = [] }: MetricDefinition = METRICS[name];
   const common = {
     descriptor: { name: otlpName, description: help, unit, valueType: ValueType.DOUBLE },
     aggregationTemporality: AggregationTemporality.CUMULATIVE,
@@ -89,6 +94,10 @@ function toMetric(name: MetricName, samples: readonly Sample[], period: MetricPe
     const dataPoints = samples.flatMap((sample) =>
       typeof sample.value === 'number' ? [point(sample, sample.value)] : [],
     );
+    const isMonotonic = kind === 'counter';
+    if (isMonotonic || UP_DOWN_COUNTERS.has(name)) {
+      return { ...common, dataPointType: DataPointType.SUM, isMonotonic, dataPoints };
+    }
     return { ...common, dataPointType: DataPointType.GAUGE, dataPoints };
   }
   const dataPoints = samples.flatMap((sample) => {

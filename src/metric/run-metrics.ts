@@ -137,6 +137,10 @@ function jobSamples(
   for (const [cicd_pipeline_run_state, value] of Object.entries({ pending, executing })) {
     samples.push({ name: 'cicd_pipeline_run_active', value, labels: { ...labels, cicd_pipeline_run_state } });
   }
+  // The conventions' word for errors of a class that is not known.
+  const error_type = '_OTHER';
+  const errors = countOf(RUN_STATUS.error);
+  samples.push({ name: 'cicd_pipeline_run_errors_total', value: errors, labels: { ...labels, error_type } });
   for (const [status, cicd_pipeline_result] of RESULTS) {
     const alike = totals.filter((one) => one.status === status);
     if (alike.length === 0) continue;

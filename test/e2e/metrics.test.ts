@@ -148,6 +148,7 @@ test('runs are counted by job and result, and stay counted after a restart and w
     const ended = before.value(last, { ...job, cicd_pipeline_result }) ?? Number.NaN;
     expect(Math.abs(ended - began)).toBeLessThan(3_600);
   }
+  expect(before.value('cicd_pipeline_run_errors_total', { ...job, error_type: '_OTHER' })).toBe(1);
   expect(before.value('cicd_pipeline_run_active', { cicd_pipeline_run_state: 'executing' })).toBe(0);
   expect(before.value('run_bridge_left_out_jobs')).toBe(0);
   // As the engine's own summary of the run has it.
@@ -158,7 +159,7 @@ test('runs are counted by job and result, and stay counted after a restart and w
   expect(ofNodes).toHaveLength(2);
 
   const lines = (metrics: ParsedMetrics) =>
-    metrics.text.split('\n').filter((line) => line.startsWith('cicd_pipeline_run_duration'));
+    metrics.text.split('\n').filter((line) => /^cicd_pipeline_run_(?:duration|errors)/.test(line));
   await started.stop();
   const { dataFolder } = started;
   const again = await serve({ dataFolder, args: ['--node-metrics', '2'] });

@@ -133,6 +133,12 @@ describe('the OpenTelemetry Collector', () => {
     const attribute = (key: string, text: string) => ({ key, value: { stringValue: text } });
     expect(point?.attributes).toContainEqual(attribute('cicd.pipeline.name', 'adhoc'));
     expect(point?.attributes).toContainEqual(attribute('cicd.pipeline.result', 'failure'));
+    const { 'cicd.pipeline.run.errors': errors, 'cicd.pipeline.run.active': active } = metrics;
+    expect(errors).toMatchObject({ unit: '{error}', sum: { aggregationTemporality: 2, isMonotonic: true } });
+    expect(errors?.sum?.dataPoints).toMatchObject([{ asDouble: 1 }]);
+    expect(errors?.sum?.dataPoints[0]?.attributes).toContainEqual(attribute('error.type', '_OTHER'));
+    expect(active).toMatchObject({ unit: '{run}', sum: { aggregationTemporality: 2 } });
+    expect(active?.sum?.isMonotonic ?? false).toBe(false);
     const failed = metrics['run_bridge.last_run.nodes']?.gauge?.dataPoints.filter(({ attributes }) =>
       attributes.some(({ key, value }) => key === 'run_bridge.node.outcome' && value.stringValue === 'error'),
     );
@@ -145,6 +151,10 @@ interface Metric {
   readonly name: string;
   readonly unit: string;
   readonly gauge?: { readonly dataPoints: readonly (Point & { readonly asDouble: number })[] };
+  readonly sum?: {
+    readonly isMonotonic?: boolean;
+    readonly dataPoints: readonly (Point & { readonly asDouble: number })[];
+  };
   readonly histogram?: { readonly dataPoints: readonly (Point & { readonly count: string })[] };
 }
 

@@ -31,7 +31,7 @@ describe('every metric', () => {
     expect(name).not.toMatch(WRONG_ENDS);
     expect(name.endsWith('_total')).toBe(kind === 'counter');
     expect(help).toMatch(/^\S.*\.$/);
-    for (const label of labels) expect(label).toMatch(/^([a-z]+|cicd_pipeline_[a-z]+(_[a-z]+)*)$/);
+    for (const label of labels) expect(label).toMatch(/^([a-z]+|error_type|cicd_pipeline_[a-z]+(_[a-z]+)*)$/);
   });
 
   it('is read by another program with its help, type, labels and value', async () => {
