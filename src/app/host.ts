@@ -25,6 +25,7 @@ import { LocalStepRegistry } from '../run/local-step-registry.js';
 import { RunRowBackup } from '../run/run-row-backup.js';
 import type { RunTracker } from '../run/run-tracker.js';
 import type { ArtifactStore } from '../storage/artifacts.js';
+import { ManifestReader } from '../storage/manifest.js';
 import type { TelemetryStorage } from '../storage/retention-store.js';
 import type { AppDeps } from './app-deps.js';
 import { createLimits } from './limits.js';
@@ -158,6 +159,7 @@ function makeHost(config: Configuration, deps: AppDeps, opened: OpenParts, optio
     findRun: (traceId) => tracker.find(traceId),
     cursors: state.cursors,
     origins: state.traces,
+    manifests: new ManifestReader({ catalog: state.catalog, openArtifacts }),
     passthrough,
   });
   const limits = createLimits(config, { machine, clock, logger, health });

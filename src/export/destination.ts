@@ -10,6 +10,7 @@ import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
 import type { TraceCatalog } from '../storage/trace-catalog.js';
 import type { LineSource } from './record-log-lines.js';
+import type { RunManifests } from './run-manifests.js';
 import type { RunMapper } from './run-mapper.js';
 import type { ItemBatch } from './wire/export-request.js';
 
@@ -196,6 +197,8 @@ export interface ExportDeps {
   readonly runs: { find(traceId: TraceId): Promise<RunSummary | undefined> };
   /** Finds the runs that a trace's commands belong to; left out if unknown. */
   readonly origins?: Pick<TraceCatalog, 'originsOf'>;
+  /** Finds what the nodes of runs depend on; left out if unknown. */
+  readonly manifests?: Pick<RunManifests, 'of'>;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly turns: ExportTurns;

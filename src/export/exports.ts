@@ -14,10 +14,12 @@ import type { TraceId } from '../record/telemetry-record.js';
 import type { RunEvent, RunListener } from '../run/run-event.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { CursorStore } from '../storage/cursor-store.js';
+import type { ManifestReader } from '../storage/manifest.js';
 import type { TraceCatalog } from '../storage/trace-catalog.js';
 import type { DestinationStatus } from './destination.js';
 import type { ExporterThreads } from './exporter-thread.js';
 import type { DestinationTest, OpenDestinationsDeps, OpenedExport } from './open-destinations.js';
+import { RunManifests } from './run-manifests.js';
 import { OpenRuns } from './run-schedule.js';
 import type { SupervisedWorker } from './supervised-worker.js';
 
@@ -47,6 +49,8 @@ export interface ExportSources {
   readonly cursors: CursorStore;
   /** Finds the runs that a trace's commands belong to. */
   readonly origins: Pick<TraceCatalog, 'originsOf'>;
+  /** Reads the manifests that runs left. */
+  readonly manifests: Pick<ManifestReader, 'ofRun' | 'ofEarlier'>;
   /** Returns the length of the durable part of a record log. */
   lengthBytes(traceId: TraceId): Promise<number>;
   /** Finds a run as it is known. */
@@ -262,6 +266,7 @@ export class Exports implements Component, AppendListener, PassthroughListener, 
       engineNames: configuration['engine-names'],
       runs: { find: (traceId: TraceId) => sources.findRun(traceId) },
       origins: sources.origins,
+      manifests: new RunManifests({ reader: sources.manifests, clock, logger }),
       clock,
       logger,
       turns,

@@ -5,6 +5,7 @@ import type { Resource } from '../record/attributes.js';
 import { tryParseRecordLine } from '../record/record-line.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { ExportCursor } from '../storage/cursor-store.js';
+import type { Manifest } from '../storage/manifest.js';
 import type { RunOrigin } from '../storage/trace-catalog.js';
 import { ExportGroup } from './wire/export-group.js';
 import { type ItemRange, type MappedItems, WindowWriter } from './wire/item-window.js';
@@ -45,6 +46,8 @@ export interface RunMapper {
   readonly stoppedAt?: number | undefined;
   /** Sets the runs that the trace's commands belong to. */
   setOrigins?(origins: readonly RunOrigin[]): void;
+  /** Sets what the run's nodes depend on. */
+  setManifest?(manifest: Manifest): void;
   /** Whether a resource named an unknown step. */
   readonly lacksOrigin?: boolean;
   /**
@@ -146,13 +149,22 @@ export class RunReplay {
     mapper.skipTo(tracesOffset, logsOffset, finishedAtBytes ?? 0);
   }
 
-  /** Passes the runs of the trace's commands to the mapper; they are known shortly after its first records. */
-  async lookUpOrigins(find: () => Promise<readonly RunOrigin[]>): Promise<void> {
+  /**
+   * Passes the runs of the trace's commands to the mapper, which are known shortly after its first records; and what the nodes of the
+   * first one depend on.
+   */
+  async lookUpOrigins(
+    find: () => Promise<readonly RunOrigin[]>,
+    findManifest: (run: RunOrigin) => Promise<Manifest | undefined>,
+  ): Promise<void> {
     if (this.originCount > 0 && this.mapper.lacksOrigin !== true) return;
     const origins = await find();
     if (origins.length === this.originCount) return;
     this.originCount = origins.length;
     this.mapper.setOrigins?.(origins);
+    const [first] = origins;
+    const manifest = first === undefined ? undefined : await findManifest(first);
+    if (manifest !== undefined) this.mapper.setManifest?.(manifest);
   }
 
   get bufferedCount(): number {

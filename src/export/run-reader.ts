@@ -3,6 +3,7 @@ import type { Appended } from '../log/appended.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { RunSummary } from '../run/verdict.js';
 import type { ExportCursor } from '../storage/cursor-store.js';
+import type { RunOrigin } from '../storage/trace-catalog.js';
 import type { ExportWorkerDeps } from './destination.js';
 import type { ExportRun } from './export-run.js';
 import { RunReplay } from './run-mapper.js';
@@ -70,8 +71,11 @@ export class RunReader {
     const replay = run.replay === undefined || run.canCatchUp ? await this.open(run, cursor) : run.replay;
     // Its last items are under way: whether more came is seen when they are answered.
     if (run.closingAtBytes !== undefined) return NOTHING;
-    const { origins } = this.deps;
-    if (origins !== undefined) await replay.lookUpOrigins(() => origins.originsOf(run.traceId));
+    const { origins, manifests } = this.deps;
+    if (origins !== undefined) {
+      const findManifest = async (origin: RunOrigin) => manifests?.of(origin);
+      await replay.lookUpOrigins(() => origins.originsOf(run.traceId), findManifest);
+    }
     if (run.isUnnamed) {
       run.isUnnamed = false;
       return { items: replay.takeReady(), hasMore: true };

@@ -1,5 +1,6 @@
 import { setLatest } from '../core/lists.js';
-import type { Artifact, ArtifactPath, OpenArtifact } from './artifacts.js';
+import type { Artifact, ArtifactPath, ArtifactStore, OpenArtifact } from './artifacts.js';
+import type { RunCatalog } from './run-catalog.js';
 
 /** The artifact that says what a project has. */
 export const MANIFEST = 'manifest.json' as ArtifactPath;
@@ -14,6 +15,8 @@ export interface ManifestNode {
   readonly testedId: string | null;
   /** Unique ids of what it is made of. */
   readonly dependsOn: readonly string[];
+  /** Of its file, as telemetry has it too; `null` where there is none, as of a test. */
+  readonly checksum: string | null;
 }
 
 /** Nodes of a manifest by their unique ids. */
@@ -65,6 +68,65 @@ export class StepManifests {
     const manifest = await readManifest(opened.content);
     setLatest(this.kept, name, manifest, MAX_KEPT);
     return manifest;
+  }
+}
+
+/** A run whose manifest is asked for. */
+export interface ManifestRun {
+  readonly accountId: number;
+  readonly runId: number;
+  readonly jobId: number;
+  readonly environmentId: number;
+}
+
+/** What manifests are found with. */
+export interface ManifestReaderDeps {
+  readonly catalog: Pick<RunCatalog, 'stepsOf' | 'listRuns'>;
+  readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'stat' | 'open'>>;
+}
+
+/** Earlier runs that are looked through for a manifest. */
+const MAX_EARLIER_RUNS = 10;
+
+/** Reads the manifests that runs left. */
+export class ManifestReader {
+  private readonly manifests = new StepManifests();
+
+  constructor(private readonly deps: ManifestReaderDeps) {}
+
+  /**
+   * Reads the manifest of a run; that of the latest earlier run of its job and environment while it has none, as when it has just
+   * failed. `undefined` where none of the last ten left one. @throws ArtifactError
+   */
+  async read(run: ManifestRun): Promise<Manifest | undefined> {
+    return (await this.ofRun(run)) ?? (await this.ofEarlier(run));
+  }
+
+  /** Reads the manifest of a run itself. @throws ArtifactError */
+  async ofRun({ accountId, runId }: Pick<ManifestRun, 'accountId' | 'runId'>): Promise<Manifest | undefined> {
+    const store = await this.deps.openArtifacts();
+    for (const { index } of (await this.deps.catalog.stepsOf(accountId, [runId])).toReversed()) {
+      const step = { runId, stepIndex: index };
+      const manifest = await this.manifests.read({
+        ...step,
+        stat: (path) => store.stat({ ...step, path }),
+        open: (path) => store.open({ ...step, path }),
+      });
+      if (manifest !== undefined) return manifest;
+    }
+    return undefined;
+  }
+
+  /** Reads that of the latest earlier run of its job and environment that left one, of the last ten. @throws ArtifactError */
+  async ofEarlier({ accountId, runId, jobId, environmentId }: ManifestRun): Promise<Manifest | undefined> {
+    const query = { jobId, environmentId, orderBy: 'id', isDescending: true, offset: 0 } as const;
+    const { items } = await this.deps.catalog.listRuns(accountId, { ...query, limit: MAX_EARLIER_RUNS });
+    for (const { id } of items) {
+      if (id >= runId) continue;
+      const earlier = await this.ofRun({ accountId, runId: id });
+      if (earlier !== undefined) return earlier;
+    }
+    return undefined;
   }
 }
 
@@ -152,6 +214,7 @@ class ManifestScanner {
         group: textAt(value, 'group') ?? textAt(config, 'group') ?? null,
         testedId: isTest ? testedId : null,
         dependsOn,
+        checksum: textAt(valueAt(value, 'checksum'), 'checksum') ?? null,
       },
       hasOwner: owners !== undefined || ownersOf(owner).length > 0,
     });

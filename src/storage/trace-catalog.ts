@@ -1,5 +1,6 @@
 import { parseTraceId, type TraceId } from '../record/telemetry-record.js';
 import { traceIdsOf } from './database.js';
+import type { ManifestRun } from './manifest.js';
 import type { StateDb } from './state-tables.js';
 
 /** A run of one engine command without a registered step, with its job, environment and project. */
@@ -14,11 +15,10 @@ export interface UnnamedRun {
 }
 
 /** The run that a step's telemetry belongs to. */
-export interface RunOrigin {
+export interface RunOrigin extends ManifestRun {
   readonly stepId: string;
   /** Position of the step in its run, from 1. */
   readonly stepIndex: number;
-  readonly runId: number;
   readonly job: string;
   readonly environment: string | null;
 }
@@ -49,13 +49,9 @@ export class TraceCatalog {
   async originsOf(traceId: TraceId): Promise<readonly RunOrigin[]> {
     return await this.stepTraces()
       .where('invocation.trace_id', '=', traceId)
-      .select([
-        'step.step_id as stepId',
-        'step.step_index as stepIndex',
-        'run.id as runId',
-        'run.job',
-        'run.environment',
-      ])
+      .select(['step.step_id as stepId', 'step.step_index as stepIndex', 'run.id as runId'])
+      .select(['run.account_id as accountId', 'run.job_id as jobId', 'run.environment_id as environmentId'])
+      .select(['run.job', 'run.environment'])
       .distinct()
       .execute();
   }

@@ -11,7 +11,7 @@ import { sumOfParts, timeSentence } from '../run/measures/pace.js';
 import type { CommandMeasures } from '../run/measures/run-totals.js';
 import { causeFirst, labelOf, retryCommand, skippedByCause, withLoneMessage } from '../run/measures/troubles.js';
 import { countVerdicts, hasOwnWord, type NodeCounts, type NodeVerdict } from '../run/verdict.js';
-import type { Manifest } from '../storage/manifest.js';
+import type { Manifest, ManifestRun } from '../storage/manifest.js';
 import type { CatalogStep, RunCatalog } from '../storage/run-catalog.js';
 
 /** A node that failed, or had another outcome worth a message, and the reason. */
@@ -113,14 +113,6 @@ export interface DetailsScope {
   readonly nodeIds?: readonly string[];
   /** How many of each list; ten if left out. */
   readonly limit?: number;
-}
-
-/** The run whose nodes are asked for in manifests. */
-export interface ManifestRun {
-  readonly accountId: number;
-  readonly runId: number;
-  readonly jobId: number;
-  readonly environmentId: number;
 }
 
 /** What tells of a run that its telemetry does not. */

@@ -6,12 +6,17 @@ import type { NodeMeasure } from '../run/measures/node-measure.js';
 import { type JudgedRun, partialText, type Recovery, recoveryOf } from '../run/measures/recovery.js';
 import type { CommandScope } from '../run/measures/run-scope.js';
 import { nameOf } from '../run/measures/troubles.js';
-import type { ArtifactStore } from '../storage/artifacts.js';
-import { isTestId, type Manifest, type ManifestNode, StepManifests } from '../storage/manifest.js';
+import {
+  isTestId,
+  type Manifest,
+  type ManifestNode,
+  type ManifestReader,
+  type ManifestRun,
+} from '../storage/manifest.js';
 import { type CatalogRun, type CatalogStep, commandLinesOf, type RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS } from '../storage/state-tables.js';
 import { type EventSelection, isRecovery, MAX_RUNS_BEFORE, type RunFacts, type WebhookEvent } from './event.js';
-import type { ManifestRun, RunDetailsReader, RunNodes } from './run-details.js';
+import type { RunDetailsReader, RunNodes } from './run-details.js';
 import {
   asksForNodes,
   closesIncident,
@@ -294,54 +299,6 @@ function isLike(name: string, pattern: string): boolean {
     at = found + part.length;
   }
   return name.length - at >= last.length && name.endsWith(last);
-}
-
-/** What manifests are found with. */
-export interface ManifestReaderDeps {
-  readonly catalog: Pick<RunCatalog, 'stepsOf' | 'listRuns'>;
-  readonly openArtifacts: () => Promise<Pick<ArtifactStore, 'stat' | 'open'>>;
-}
-
-/** Earlier runs that are looked through for a manifest. */
-const MAX_EARLIER_RUNS = 10;
-
-/** Reads the manifests that runs left. */
-export class ManifestReader {
-  private readonly manifests = new StepManifests();
-
-  constructor(private readonly deps: ManifestReaderDeps) {}
-
-  /**
-   * Reads the manifest of a run; that of the latest earlier run of its job and environment while it has none, as when it has just
-   * failed. `undefined` where none of the last ten left one. @throws ArtifactError
-   */
-  async read({ accountId, runId, jobId, environmentId }: ManifestRun): Promise<Manifest | undefined> {
-    const { catalog } = this.deps;
-    const found = await this.ofRun(accountId, runId);
-    if (found !== undefined) return found;
-    const query = { jobId, environmentId, orderBy: 'id', isDescending: true, offset: 0 } as const;
-    const { items } = await catalog.listRuns(accountId, { ...query, limit: MAX_EARLIER_RUNS });
-    for (const { id } of items) {
-      if (id >= runId) continue;
-      const earlier = await this.ofRun(accountId, id);
-      if (earlier !== undefined) return earlier;
-    }
-    return undefined;
-  }
-
-  private async ofRun(accountId: number, runId: number): Promise<Manifest | undefined> {
-    const store = await this.deps.openArtifacts();
-    for (const { index } of (await this.deps.catalog.stepsOf(accountId, [runId])).toReversed()) {
-      const step = { runId, stepIndex: index };
-      const manifest = await this.manifests.read({
-        ...step,
-        stat: (path) => store.stat({ ...step, path }),
-        open: (path) => store.open({ ...step, path }),
-      });
-      if (manifest !== undefined) return manifest;
-    }
-    return undefined;
-  }
 }
 
 /** What recoveries are read from. */

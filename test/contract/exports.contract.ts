@@ -23,11 +23,21 @@ function recordsOf(receiver: ExportsBench['receiver'], signal: Signal) {
         records.map((record) => ({
           spanId: record.spanId,
           eventName: 'eventName' in record ? record.eventName : undefined,
+          links: ('links' in record ? record.links : []).map(({ spanId, attributes }) => ({
+            ...{ spanId, attributes: attributes.map(({ value }) => value) },
+          })),
           attributes: Object.fromEntries(record.attributes.map(({ key, value }) => [key, value])),
         })),
       ),
     ),
   );
+}
+
+/** The NodeProcessed span of a node. */
+function processedId(records: readonly TelemetryRecord[], uniqueId: string): string | null | undefined {
+  const isOf = ({ eventType, attributes }: TelemetryRecord) =>
+    eventType.endsWith('NodeProcessed') && attributes.text('unique_id') === uniqueId;
+  return records.find(isOf)?.spanId;
 }
 
 /** What exports of every kind do. */
@@ -189,6 +199,26 @@ export function exportsContract(kind: string, open: OpenExports): void {
       );
       expect(urls.length).toBeGreaterThan(3);
       expect(new Set(urls)).toEqual(new Set(['https://opentelemetry.io/schemas/1.44.0']));
+    });
+
+    it('link nodes to those that they are made of, of a run whose manifest is known', async () => {
+      const origin = { stepId: 's', stepIndex: 1, runId: 7, accountId: 1, jobId: 1, environmentId: 1 };
+      const node = { tags: [], owners: [], group: null, testedId: null, checksum: null };
+      const manifest = new Map([['model.shop.stg_orders', { ...node, dependsOn: ['seed.shop.raw_orders'] }]]);
+      await bench.start(open, undefined, {
+        changes: {
+          origins: { originsOf: async () => [{ ...origin, job: 'nightly', environment: null }] },
+          manifests: { ofRun: async () => manifest, ofEarlier: async () => undefined },
+        },
+      });
+      for (let from = 0; from < RECORDS.length; from += 50) await bench.append(RUN, RECORDS.slice(from, from + 50));
+      await bench.finish(RUN);
+      await until('the end of the run', isDone);
+      const spans = recordsOf(bench.receiver, 'traces');
+      const idOf = (uniqueId: string) => processedId(RECORDS, uniqueId);
+      const linked = spans.filter(({ links }) => links.some(({ attributes }) => attributes.includes('upstream')));
+      expect(linked.map(({ spanId }) => spanId)).toEqual([idOf('model.shop.stg_orders')]);
+      expect(linked[0]?.links.map(({ spanId }) => spanId)).toEqual([idOf('seed.shop.raw_orders')]);
     });
 
     it('refuse a destination that cannot be used', async () => {

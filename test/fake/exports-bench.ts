@@ -90,6 +90,7 @@ export class ExportsBench {
       },
       passthrough: this.passthrough,
       origins: this.state.traces,
+      manifests: { ofRun: async () => undefined, ofEarlier: async () => undefined },
       cursors: this.state.cursors,
       ...changes,
     });

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -94,6 +94,33 @@ describe('a run of the real engine, seen in Jaeger', () => {
     const fields = broken?.logs.flatMap((log) => log.fields) ?? [];
     const message = fields.find(({ key }) => key === 'exception.message')?.value;
     expect(String(message)).toContain('nonexistent_column');
+  });
+
+  it('links its nodes to those that they are made of, once its manifest is there and it is sent again', async () => {
+    const traceId = ended[0]?.traceId ?? '';
+    const headers = { authorization: `Token ${readFileSync(join(bridge.dataFolder, 'admin-token'), 'utf8').trim()}` };
+    const api = `${bridge.webUrl}/api/run-bridge/v1/runs`;
+    const runId = await until('the end of the run', async () => {
+      const { data } = JSON.parse(await (await fetch(`${api}/${traceId}`, { headers })).text());
+      return data?.is_complete === true && Number(data.id);
+    });
+    const body = readFileSync(join(engine.project, 'target', 'manifest.json'));
+    const stored = await fetch(`${api}/${runId}/artifacts/manifest.json?step=1`, { method: 'PUT', headers, body });
+    expect(stored.status).toBe(201);
+    expect((await fetch(`${api}/${runId}/export`, { method: 'POST', headers })).status).toBe(200);
+    const processed = (all: readonly JaegerSpan[], uniqueId: string) =>
+      all.filter((span) => tag(span, 'unique_id') === uniqueId && tag(span, 'last_phase') !== undefined);
+    const linked = await until('links in Jaeger', async () => {
+      const all = await spansInJaeger(traceId);
+      const found = processed(all, 'model.shop.revenue').find(({ references }) =>
+        references.some(({ refType }) => refType === 'FOLLOWS_FROM'),
+      );
+      return found !== undefined && { all, found };
+    });
+    const upstream = ['model.shop.stg_customers', 'model.shop.eph_paid'];
+    const ids = upstream.map((id) => processed(linked.all, id)[0]?.spanID);
+    const references = linked.found.references.filter(({ refType }) => refType === 'FOLLOWS_FROM');
+    expect(references.map(({ spanID }) => spanID).sort()).toEqual(ids.sort());
   });
 
   it("has the same from OpenTelemetry's own exporter", async () => {

@@ -38,6 +38,7 @@ import { attributeJson, attributeText, type CellRecord, isNested } from './mappe
 import type { NodeIndex } from './node-index.js';
 import { type AttributePlan, type RecordPlan, Use } from './record-plans.js';
 import type { SharedMapping } from './shared-mapping.js';
+import type { UpstreamLinks } from './upstream-links.js';
 
 /** Where a span or an event is written, behind room for its tag and length; and where a log record is. */
 const ITEM = REGION.scratch + 16;
@@ -95,6 +96,7 @@ export class CellWriter {
     private readonly redactor: Redactor,
     private readonly nodes: NodeIndex,
     private readonly commands: CommandAttributes,
+    private readonly upstream: UpstreamLinks,
     private readonly shared: SharedMapping,
   ) {
     this.isRedacted = redactor.level !== 'off';
@@ -392,9 +394,14 @@ export class CellWriter {
     let to = putVarint(start + 1, droppedEventsCount);
     if ((cell(Cell.linkHigh) | cell(Cell.linkLow)) !== 0) to = putLink(to);
     if (this.switches.verdicts && record.plan.skipDetail >= 0) to = this.putSkipLink(record, to);
+    const { upstream } = this;
+    let droppedLinksCount = 0;
+    if (record.plan.isProcessed && upstream.make(record, record.uniqueId, traceIdText)) {
+      to += upstream.out.bytes.copy(buffer, to, 0, upstream.out.length);
+      droppedLinksCount = upstream.droppedCount;
+    }
     view.setUint8(to, SPAN.droppedLinksCount);
-    view.setUint8(to + 1, 0);
-    return putSpanEnd(to + 2);
+    return putSpanEnd(putVarint(to + 1, droppedLinksCount));
   }
 
   /** The link of a skipped node to the one that caused it. */

@@ -161,6 +161,11 @@ export class NodeIndex {
     return this.strongestSign(uniqueId, (fact) => isOf(fact, span));
   }
 
+  /** Returns whether a NodeProcessed span of a node was seen. */
+  hasProcessedSpan(uniqueId: string): boolean {
+    return (this.nodes.get(uniqueId)?.processedSpans.length ?? 0) > 0;
+  }
+
   /** The NodeProcessed span of another node, of the same invocation where it is known. */
   processedSpanOf(uniqueId: string, ofSpan: MappedRecord): IdHalves | undefined {
     const all = this.nodes.get(uniqueId)?.processedSpans ?? NONE;

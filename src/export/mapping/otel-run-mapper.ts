@@ -4,7 +4,7 @@ import type { Resource } from '../../record/attributes.js';
 import { KnownNames } from '../../redaction/known-names.js';
 import { Redactor } from '../../redaction/redactor.js';
 import type { RunSummary } from '../../run/verdict.js';
-import { isTestId } from '../../storage/manifest.js';
+import { isTestId, type Manifest } from '../../storage/manifest.js';
 import type { RunOrigin } from '../../storage/trace-catalog.js';
 import type { LoggedLines, RunMapper } from '../run-mapper.js';
 import { ResourceMap } from '../wire/export-group.js';
@@ -23,6 +23,7 @@ import { NodeIndex } from './node-index.js';
 import { LogWriter, movedEvent, SpanWriter } from './plain-writer.js';
 import { SharedMapping } from './shared-mapping.js';
 import { MissingParents, SpanTree } from './span-tree.js';
+import { UpstreamLinks } from './upstream-links.js';
 
 /** Makes the mappers of a destination, which share what they made of texts. */
 export function mapperFactory(options: MappingOptions): () => OtelRunMapper {
@@ -46,6 +47,7 @@ export class OtelRunMapper implements RunMapper, LineHost {
   private readonly windows = new WindowWriter();
   private readonly closing: ClosingSpans;
   private readonly madeEvents: MadeEvents;
+  private readonly upstream: UpstreamLinks;
   private readonly buffered = new BufferedSpans();
   private readonly holdSeconds: number;
   private readonly holdNanos: number;
@@ -75,13 +77,14 @@ export class OtelRunMapper implements RunMapper, LineHost {
     const redactor = new Redactor(options.redaction, new KnownNames(), shared.prose);
     const resources = new ResourceMap(options.resourceOverrides, options.publicUrl);
     const commands = new CommandAttributes(tree, resources, maxRememberedSpans);
-    const spans = new SpanWriter(switches, redactor, nodes, commands);
+    this.upstream = new UpstreamLinks(nodes);
+    const spans = new SpanWriter(switches, redactor, nodes, commands, this.upstream);
     this.tree = tree;
     this.buffer = buffer;
     this.resources = resources;
     this.spans = spans;
     this.logs = new LogWriter(switches, redactor);
-    this.cells = new CellWriter(switches, redactor, nodes, commands, shared);
+    this.cells = new CellWriter(switches, redactor, nodes, commands, this.upstream, shared);
     this.holdSeconds = Math.floor(options.eventHoldMs / 1000);
     this.holdNanos = (options.eventHoldMs % 1000) * 1_000_000;
     this.intake = new LineIntake({ redactor, tree, nodes, missingParents }, this, shared);
@@ -122,6 +125,10 @@ export class OtelRunMapper implements RunMapper, LineHost {
 
   setOrigins(origins: readonly RunOrigin[]): void {
     this.resources.setOrigins(origins, !this.hasGiven);
+  }
+
+  setManifest(manifest: Manifest): void {
+    this.upstream.setManifest(manifest);
   }
 
   get lacksOrigin(): boolean {

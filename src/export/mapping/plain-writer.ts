@@ -50,6 +50,7 @@ import type { MadeEvent } from './made-events.js';
 import type { IdHalves, Interval, PlainRecord, Time } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
 import { type Closing, type SpanOutcome, SpanOutcomes } from './span-outcomes.js';
+import type { UpstreamLinks } from './upstream-links.js';
 
 /** Writes spans of any look as OTLP's bytes: this says what is right. `CellWriter` does the same faster for what looks as nearly all do. */
 export class SpanWriter {
@@ -62,6 +63,7 @@ export class SpanWriter {
     private readonly redactor: Redactor,
     private readonly nodes: NodeIndex,
     private readonly commands: CommandAttributes,
+    private readonly upstream: UpstreamLinks,
   ) {
     this.outcomes = new SpanOutcomes(nodes, redactor, switches);
   }
@@ -158,13 +160,19 @@ export class SpanWriter {
     return this.nodes.wasInterrupted && !FAIL_FAST.test(record.text('raw_command') ?? '') ? 'canceled' : 'error';
   }
 
-  private writeLinks(out: WireWriter, record: PlainRecord): void {
+  /** @returns how many links there was no room for */
+  private writeLinks(out: WireWriter, record: PlainRecord): number {
     for (const link of record.links) {
       const attributes: Attributes = {};
       flattenAttributes(link.attributes.value, record.eventType, attributes, this.redactor, true);
       encodeLink(out, link.traceId, link.spanId, attributes);
     }
     if (this.switches.verdicts) this.writeSkipLink(out, record);
+    const { upstream } = this;
+    const isProcessed = record.isEnd && record.eventType === EVENT_TYPE.nodeProcessed;
+    if (!isProcessed || !upstream.make(record, record.uniqueId, () => record.traceId)) return 0;
+    out.raw(upstream.out.bytes.subarray(0, upstream.out.length));
+    return upstream.droppedCount;
   }
 
   /** The link of a skipped node to the one that caused it. */
@@ -215,7 +223,7 @@ export function writeSpanTail(
   out: WireWriter,
   events: SpanEvents,
   { event, status }: SpanOutcome,
-  writeLinks?: () => void,
+  writeLinks?: () => number,
 ): void {
   out.tag(SPAN.droppedAttributesCount);
   out.varint(0);
@@ -223,9 +231,9 @@ export function writeSpanTail(
   if (event !== undefined) encodeEvent(out, event);
   out.tag(SPAN.droppedEventsCount);
   out.varint(events.droppedCount);
-  writeLinks?.();
+  const droppedLinksCount = writeLinks?.() ?? 0;
   out.tag(SPAN.droppedLinksCount);
-  out.varint(0);
+  out.varint(droppedLinksCount);
   encodeSpanEnd(out, status);
 }
 

@@ -137,7 +137,7 @@ export function decodeLog(message: Buffer): DecodedLog {
 export class DecodedSpan implements ReadableSpan {
   readonly ended = true;
   readonly droppedAttributesCount = 0;
-  readonly droppedLinksCount = 0;
+  droppedLinksCount = 0;
   parentSpanContext?: SpanContext;
   name = '';
   kind: SpanKind = 0;
@@ -184,6 +184,7 @@ export class DecodedSpan implements ReadableSpan {
     else if (number === 11) this.events.push(eventOf(content));
     else if (number === 12) this.droppedEventsCount = Number(value);
     else if (number === 13) this.links.push(linkOf(content));
+    else if (number === 14) this.droppedLinksCount = Number(value);
     else if (number === 15) this.status = statusOf(content);
   }
 }

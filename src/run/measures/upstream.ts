@@ -16,6 +16,24 @@ export function withDependencies(command: CommandMeasures, manifest: Manifest): 
   return { ...command, criticalPath: criticalPath(pathSteps(all, others, endTimeUnixNano), invocation, upstream) };
 }
 
+/** Returns what finds the nodes that a node is made of: of which what is not there stands for what that is made of. */
+export function dependenciesOf(
+  manifest: Manifest,
+  isThere: (id: string) => boolean,
+): (id: string) => readonly string[] {
+  const made = new Map<string, readonly string[]>();
+  const madeOf = (id: string): readonly string[] => {
+    const known = made.get(id);
+    if (known !== undefined) return known;
+    // What is in a circle, which no project has, depends on nothing.
+    made.set(id, []);
+    const found = (manifest.get(id)?.dependsOn ?? []).flatMap((one) => (isThere(one) ? [one] : madeOf(one)));
+    made.set(id, [...new Set(found)]);
+    return made.get(id) ?? [];
+  };
+  return madeOf;
+}
+
 const NO_HOOK = { kind: 'phase', uniqueId: null, verdict: null, message: null } as const;
 
 /**
@@ -23,16 +41,7 @@ const NO_HOOK = { kind: 'phase', uniqueId: null, verdict: null, message: null } 
  * made of; the tests of that alone, which `build` runs before what comes after; and of a model its unit tests.
  */
 function upstreamOf(ids: ReadonlySet<string>, manifest: Manifest): Upstream {
-  const made = new Map<string, readonly string[]>();
-  const madeOf = (id: string): readonly string[] => {
-    const known = made.get(id);
-    if (known !== undefined) return known;
-    // What is in a circle, which no project has, depends on nothing.
-    made.set(id, []);
-    const found = (manifest.get(id)?.dependsOn ?? []).flatMap((one) => (ids.has(one) ? [one] : madeOf(one)));
-    made.set(id, [...new Set(found)]);
-    return made.get(id) ?? [];
-  };
+  const madeOf = dependenciesOf(manifest, (id) => ids.has(id));
   const tests = new Map<string, string[]>();
   for (const id of ids) {
     const testedId = manifest.get(id)?.testedId;

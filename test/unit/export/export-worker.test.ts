@@ -109,7 +109,20 @@ describe('an export worker', () => {
   it('waits a moment for what tells whose the first records are, and no longer than that', async () => {
     const known = new Set<string>();
     const originsOf = async (traceId: string) =>
-      known.has(traceId) ? [{ stepId: 's', stepIndex: 1, runId: 7, job: 'nightly', environment: '' }] : [];
+      known.has(traceId)
+        ? [
+            {
+              stepId: 's',
+              stepIndex: 1,
+              runId: 7,
+              accountId: 1,
+              jobId: 1,
+              environmentId: 1,
+              job: 'nightly',
+              environment: '',
+            },
+          ]
+        : [];
     await bench.worker({ deps: { origins: { originsOf } } });
     bench.log.append(RUN, logRecord(RUN, 1, 'first'));
     await untilTurned(() => bench.clock.nextTimerMs === 50);

@@ -1,9 +1,8 @@
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import { type Manifest, type ManifestNode, readManifest } from '../../../src/storage/manifest.js';
+import { type Manifest, type ManifestNode, ManifestReader, readManifest } from '../../../src/storage/manifest.js';
 import type { EventSelection } from '../../../src/webhook/event.js';
 import type { RunNodes } from '../../../src/webhook/run-details.js';
-import { ManifestReader } from '../../../src/webhook/selection.js';
 import { NO_FILTER, type WebhookFilter } from '../../../src/webhook/subscription.js';
 import { DETAILS_OF_ONE_ERROR, detailsOfLog } from '../../fake/run-details.js';
 import { WebhookBench } from '../../fake/webhook-bench.js';
@@ -146,7 +145,7 @@ describe('who is notified of a run', () => {
   ])('goes by the name of a model that has versions, and by that of one of these: %s', async (name, expected) => {
     bench.readNodes = async () =>
       detailsOfLog(readLog('versions/otel.jsonl'), { redaction: 'literals' }).readNodes(1, 1);
-    const node: ManifestNode = { tags: [], owners: [], group: null, testedId: null, dependsOn: [] };
+    const node: ManifestNode = { tags: [], owners: [], group: null, testedId: null, dependsOn: [], checksum: null };
     bench.manifest = new Map([
       ['model.shop.fact.v2', node],
       ['unit_test.shop.dim.dim_is_b.v1', { ...node, testedId: 'model.shop.dim.v1' }],
@@ -234,7 +233,7 @@ describe('who is notified of a run', () => {
 
   it('gets the failures of each owner apart, each in an event of its own', async () => {
     bench.manifest = new Map(manifest).set(BROKEN, {
-      ...{ tags: [], owners: ['ana'], group: null, testedId: null, dependsOn: [] },
+      ...{ tags: [], owners: ['ana'], group: null, testedId: null, dependsOn: [], checksum: null },
     });
     await bench.subscribe('a', { isPerOwner: true });
     await bench.subscribe('ana', { isPerOwner: true, ...filter({ owners: ['ana'] }) });
@@ -313,6 +312,7 @@ describe('who is notified of a run', () => {
       group: null,
       testedId: null,
       dependsOn: [],
+      checksum: null,
     });
     await bench.subscribe('a', {
       ...{ kind: 'pagerduty', sealedRoutingKey: TEST_BOX.seal('key', 'wsu_a') },

@@ -19,6 +19,8 @@ const ofOverlapping = [
   invocationSummary({ spanId: spanId('8f7dc31e89fd9b4c'), hasInvocationEnd: true, verdict: 'success' }),
   invocationSummary({ spanId: spanId('58d10df7780334d0'), verdict: 'error' }),
 ];
+/** Whose a run is. */
+const SCOPE = { accountId: 1, jobId: 1, environmentId: 1 };
 const LEVELS: readonly RedactionLevel[] = ['literals', 'statements', 'off'];
 
 function invocationsOf({ spans }: Pick<MappedRun, 'spans'>) {
@@ -89,7 +91,7 @@ describe('what an on-call engineer filters by', () => {
       publicUrl: 'https://runs.example.com/',
       resourceOverrides: { 'service.name': 'nightly-shop' },
     });
-    mapper.setOrigins([{ stepId: 'a', stepIndex: 1, runId: 1_001, job: 'nightly', environment: 'prod' }]);
+    mapper.setOrigins([{ stepId: 'a', stepIndex: 1, runId: 1_001, ...SCOPE, job: 'nightly', environment: 'prod' }]);
     pushRecords(mapper, mixed);
     const [item] = itemsOf(mapper.take(true));
     const attributes = item?.signal === 'traces' ? item.span.resource.attributes : item?.log.resource.attributes;
@@ -129,7 +131,7 @@ describe('a command is a task of its run', () => {
     const ofStep = (attributes: Readonly<Record<string, string>>) => {
       const resource = { ...ENGINE, attributes: { ...ENGINE.attributes, ...attributes } };
       const log = mixed.map((one) => ({ ...one, resource }));
-      const step = { runId: 1_001, job: 'nightly', environment: null };
+      const step = { runId: 1_001, ...SCOPE, job: 'nightly', environment: null };
       const run = mapRun(log, { publicUrl: 'https://runs.example.com/' }, undefined, (mapper) =>
         mapper.setOrigins([
           { ...step, stepId: 'first', stepIndex: 1 },
@@ -161,7 +163,7 @@ describe('a command is a task of its run', () => {
   it('with its own page only where the trace has no other command', () => {
     const urlsOf = (log: readonly LoggedRecord[], invocations: readonly InvocationSummary[]) => {
       const run = mapRun(log, { publicUrl: 'https://runs.example.com' }, invocations, (mapper) =>
-        mapper.setOrigins([{ stepId: 'any', stepIndex: 1, runId: 7, job: 'nightly', environment: null }]),
+        mapper.setOrigins([{ stepId: 'any', stepIndex: 1, runId: 7, ...SCOPE, job: 'nightly', environment: null }]),
       );
       return invocationsOf(run).map(({ attributes }) => attributes['cicd.pipeline.task.run.url.full']);
     };

@@ -10,7 +10,10 @@ function manifestOf(
   tested: Readonly<Record<string, string>> = {},
 ): Manifest {
   const entries = Object.entries(edges).map(([id, dependsOn]) => {
-    return [id, { tags: [], owners: [], group: null, testedId: tested[id] ?? null, dependsOn }] as const;
+    return [
+      id,
+      { tags: [], owners: [], group: null, testedId: tested[id] ?? null, dependsOn, checksum: null },
+    ] as const;
   });
   return new Map(entries);
 }
