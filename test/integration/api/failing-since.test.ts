@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Readable } from 'node:stream';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-<<<<<<< HEAD:test/integration/api/failing-since.test.ts
 import type { FailingSince } from '../../../src/api/failing-since.js';
 import { RunMeasures } from '../../../src/api/run-measures.js';
 import { FolderArtifactStore } from '../../../src/artifact/folder-artifact-store.js';
@@ -13,32 +12,13 @@ import { RunState } from '../../../src/run/open-run.js';
 import { formatRun } from '../../../src/run/run-document.js';
 import { RUN_TRACKER_DEFAULTS } from '../../../src/run/run-tracker-config.js';
 import { FIRST_ACCOUNT_ID } from '../../../src/storage/account-store.js';
-import { MANIFEST } from '../../../src/storage/manifest.js';
+import { MANIFEST, ManifestReader } from '../../../src/storage/manifest.js';
 import type { State } from '../../../src/storage/state.js';
 import { readRunPageModel } from '../../../src/web/page/run-page-model.js';
 import { RunDetailsReader } from '../../../src/webhook/run-details.js';
-import { ManifestReader } from '../../../src/webhook/selection.js';
 import { openFreshState } from '../../fake/fresh-state.js';
 import { sampleLines } from '../../fake/sample-run.js';
 import { commandNote } from '../../fake/webhook-facts.js';
-=======
-import type { FailingSince } from '../../src/api/failing-since.js';
-import { RunMeasures } from '../../src/api/run-measures.js';
-import { FolderArtifactStore } from '../../src/artifact/folder-artifact-store.js';
-import { silentLogger } from '../../src/core/logger.js';
-import { RecordLogFiles } from '../../src/log/record-log-files.js';
-import { RunState } from '../../src/run/open-run.js';
-import { formatRun } from '../../src/run/run-document.js';
-import { RUN_TRACKER_DEFAULTS } from '../../src/run/run-tracker-config.js';
-import { FIRST_ACCOUNT_ID } from '../../src/storage/account-store.js';
-import { MANIFEST, ManifestReader } from '../../src/storage/manifest.js';
-import type { State } from '../../src/storage/state.js';
-import { readRunPageModel } from '../../src/web/page/run-page-model.js';
-import { RunDetailsReader } from '../../src/webhook/run-details.js';
-import { openFreshState } from '../fake/fresh-state.js';
-import { sampleLines } from '../fake/sample-run.js';
-import { commandNote } from '../fake/webhook-facts.js';
->>>>>>> 372f8df7 (Link a node's span to those of its upstream nodes, where a manifest of its run or of an earlier one of its job is stored):test/integration/failing-since.test.ts
 
 /** Runs of one project: where a model fails, without that model, and where one of its name succeeds. */
 const FAILING = sampleLines('build-mixed');
