@@ -51,7 +51,7 @@ export class FirstFailureWatch {
     return this.task.stop();
   }
 
-  /** Looks once. @throws StoreError, errors of the reader if a log cannot be read */
+  /** Looks once. @throws StoreError */
   async look(): Promise<void> {
     const { db } = this.deps;
     const rows = await db
@@ -78,7 +78,8 @@ export class FirstFailureWatch {
     const common = { ...NO_RUN, ...commonFactsOf(run), status: RUN_STATUS.error, startedUnixMs };
     const facts: RunFacts = { ...common, erroredUnixMs: nowUnixMs, isGoingOn: true };
     if (!matchesRun(subscription, 'job.run.errored', facts)) return;
-    const selections = await selector.selectSoFar(subscription, facts);
+    // What cannot be read now is in the list at the end.
+    const selections = await selector.selectSoFar(subscription, facts).catch(() => []);
     if (selections.length === 0) return;
     // Several processes look, and one after the other writes.
     const count = await changeState(

@@ -1,7 +1,7 @@
 import { randomBytes, randomUUID } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
 import type { Configuration } from '../config/configuration.js';
-import type { Clock } from '../core/clock.js';
+import { type Clock, whenAborted } from '../core/clock.js';
 import { reasonOf } from '../core/errors.js';
 import type { Logger } from '../core/logger.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
@@ -148,7 +148,7 @@ export class WebhookParts {
 
   async shutdown(deadline: AbortSignal): Promise<void> {
     this.expectations.stop();
-    await this.firstFailures.stop();
+    await Promise.race([this.firstFailures.stop(), whenAborted(deadline)]);
     await this.dispatcher.shutdown(deadline);
     this.http.close();
   }

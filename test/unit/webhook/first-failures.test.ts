@@ -85,6 +85,15 @@ describe('an owner', () => {
     expect(await messages()).toHaveLength(3);
   });
 
+  it('is told at the end where the run could not be read while it went on', async () => {
+    await bench.subscribe('a', CHAT);
+    bench.readNodes = () => Promise.reject(new Error('its record log is away'));
+    await look();
+    fail(1);
+    await end();
+    expect(await messages()).toEqual([['ana', 1, 'failed']]);
+  });
+
   it('is told nothing more at the end where that was all', async () => {
     await bench.subscribe('a', CHAT);
     fail(1);
