@@ -15,7 +15,7 @@ import { countsText } from '../../run/words.js';
 import { type ArtifactPath, encodedArtifactPath, stepTelemetryOf, telemetryPaths } from '../../storage/artifacts.js';
 import type { Manifest } from '../../storage/manifest.js';
 import type { CatalogRun, CatalogStep } from '../../storage/run-catalog.js';
-import { isFinal } from '../../storage/state-tables.js';
+import { isFinal, RUN_STATUS } from '../../storage/state-tables.js';
 import { sendPage } from './layout.js';
 import { LiveBox, type ShownLive, shownLive } from './live-box.js';
 import type { PageDeps, TraceViewer } from './page-deps.js';
@@ -105,7 +105,9 @@ function RunOutcome({ run, model }: { readonly run: CatalogRun; readonly model: 
           </p>
         </>
       )}
-      {model.statusMessage !== null && model.sections.length === 0 && <p class="text soft">{model.statusMessage}</p>}
+      {model.statusMessage !== null && model.sections.length === 0 && (
+        <p class={run.status === RUN_STATUS.error ? 'text strong' : 'text soft'}>{model.statusMessage}</p>
+      )}
       {!model.hasTelemetry && isFinal(run.status) && (
         <p>Nothing is kept of its telemetry: it sent none, or what was kept was removed.</p>
       )}

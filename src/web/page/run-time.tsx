@@ -92,7 +92,7 @@ export function ConcurrencyChart({ concurrency }: { readonly concurrency: Concur
   const area = (counts: readonly number[]) =>
     `M0 ${CHART_HEIGHT} ${counts.map((count, at) => `L${at} ${y(count)}H${at + 1}`).join('')}V${CHART_HEIGHT}Z`;
   const mostQueued = Math.round(Math.max(0, ...queued));
-  const label = `Nodes at a time: at most ${peak} at work, ${mostQueued} waiting for a thread or a connection`;
+  const label = `Nodes at a time: at most ${peak.toLocaleString('en')} at work, ${mostQueued.toLocaleString('en')} waiting for a thread or a connection`;
   return (
     <figure>
       <svg
