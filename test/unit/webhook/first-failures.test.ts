@@ -22,7 +22,7 @@ beforeEach(async () => {
   bench = await WebhookBench.open();
   bench.readDetails = async () => DETAILS_OF_ONE_ERROR;
   const [first, second, third] = real.failed.map(({ uniqueId }) => uniqueId);
-  const node = { tags: [], group: null, testedId: null, dependsOn: [] };
+  const node = { tags: [], group: null, testedId: null, dependsOn: [], checksum: null };
   bench.manifest = new Map([
     [first ?? '', { ...node, owners: ['ana'] }],
     [second ?? '', { ...node, owners: ['ana'] }],
