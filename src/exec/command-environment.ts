@@ -8,6 +8,7 @@ import type { TailPosition } from '../files/feature.js';
 import { STEP_ATTRIBUTE } from '../record/attributes.js';
 import { invocationIdOf, parseSpanId, parseTraceId, type SpanId, type TraceId } from '../record/telemetry-record.js';
 import { isEngineProgram } from '../run/measures/execution.js';
+import { vcsAttributes } from './vcs-attributes.js';
 
 /** What a command line and its environment tell the engine about its files and its telemetry; a flag comes before a variable. */
 export interface EngineSwitches {
@@ -122,7 +123,7 @@ export function childEnvironment(user: Environment, wiring: Wiring): Environment
     ...endpoints(user, wiring.otlpUrl),
     ...noProxy(user),
     ...(wiring.jsonlPath === null ? {} : { DBT_OTEL_FILE_NAME: wiring.jsonlPath }),
-    OTEL_RESOURCE_ATTRIBUTES: resourceAttributes(user.OTEL_RESOURCE_ATTRIBUTES, wiring.stepId),
+    OTEL_RESOURCE_ATTRIBUTES: resourceAttributes(user, wiring.stepId),
     ...traceVariables(wiring),
     [EXEC_VARIABLE]: wiring.otlpUrl,
   };
@@ -159,9 +160,14 @@ function noProxy(user: Environment): Environment {
   };
 }
 
-function resourceAttributes(user: string | undefined, stepId: string): string {
-  const pairs = (user ?? '').split(',').filter((pair) => pair.trim() !== '' && !isStepId(pair));
-  return [...pairs, `${STEP_ATTRIBUTE}=${stepId}`].join(',');
+/** The user's, the code that a CI system runs, and the step, which has to be the last one. */
+function resourceAttributes(user: Environment, stepId: string): string {
+  const pairs = (user.OTEL_RESOURCE_ATTRIBUTES ?? '')
+    .split(',')
+    .filter((pair) => pair.trim() !== '' && !isStepId(pair));
+  const names = new Set(pairs.map((pair) => pair.split('=', 1)[0]?.trim()));
+  const vcs = Object.entries(vcsAttributes(user)).filter(([name]) => !names.has(name));
+  return [...pairs, ...vcs.map(([name, value]) => `${name}=${value}`), `${STEP_ATTRIBUTE}=${stepId}`].join(',');
 }
 
 /** Of a command that was wrapped inside this one's caller. */

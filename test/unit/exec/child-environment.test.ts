@@ -59,6 +59,18 @@ test('adds to resource attributes, in place of those of a command around it', ()
   expect(wire(user).OTEL_RESOURCE_ATTRIBUTES).toBe('team=shop,tier=1,run_bridge.step.id=step-1');
 });
 
+test('adds which code a CI system runs, unless the user says it; the step comes last', () => {
+  const ci = { GITLAB_CI: 'true', CI_PROJECT_URL: 'https://gitlab.com/acme/shop', CI_COMMIT_BRANCH: 'main' };
+  const repository = 'vcs.repository.url.full=https://gitlab.com/acme/shop';
+  expect(wire(ci).OTEL_RESOURCE_ATTRIBUTES).toBe(
+    `${repository},vcs.ref.head.name=main,vcs.ref.head.type=branch,run_bridge.step.id=step-1`,
+  );
+  const user = { ...ci, OTEL_RESOURCE_ATTRIBUTES: 'vcs.ref.head.name=release, vcs.ref.head.type =tag' };
+  expect(wire(user).OTEL_RESOURCE_ATTRIBUTES).toBe(
+    `vcs.ref.head.name=release, vcs.ref.head.type =tag,${repository},run_bridge.step.id=step-1`,
+  );
+});
+
 test.each([
   [{ NO_PROXY: 'corp' }, 'corp,127.0.0.1,localhost', 'corp,127.0.0.1,localhost'],
   [{ no_proxy: 'corp' }, 'corp,127.0.0.1,localhost', 'corp,127.0.0.1,localhost'],
