@@ -17,6 +17,7 @@ import {
   type WithState,
 } from '../cli/command.js';
 import { readConfiguration } from '../cli/command-configuration.js';
+import { nonEmpty } from '../config/environment.js';
 import { reasonOf } from '../core/errors.js';
 import { openExchange } from '../core/http-client.js';
 import { cleanLine } from '../core/text.js';
@@ -34,7 +35,7 @@ const SILENCE_MS = 60_000;
  * @throws CliError, ConfigurationError, StoreError
  */
 export async function getArtifact(invocation: Invocation, withState: WithState): Promise<ExitCode> {
-  const { operands, flags, switches } = invocation;
+  const { context, operands, flags, switches } = invocation;
   const [action, name = ''] = operands;
   if (action !== 'get') {
     throw new CliError(EXIT.usage, `${JSON.stringify(action)} is no action; run-bridge artifact get PATH is`);
@@ -47,7 +48,8 @@ export async function getArtifact(invocation: Invocation, withState: WithState):
     ...{ jobName: flags.job, projectName: flags.project, environmentName: flags.environment },
     isGood: switches.has('last-good'),
   };
-  if (flags.to !== undefined) await getFrom(bridgeUrl(flags.to), of, path, invocation);
+  const to = flags.to ?? nonEmpty(context.environment.RUN_BRIDGE_TO);
+  if (to !== undefined) await getFrom(bridgeUrl(to), of, path, invocation);
   else await getHere(of, path, invocation, withState);
   return EXIT.ok;
 }
@@ -76,7 +78,8 @@ async function getHere(of: JobRuns, path: ArtifactPath, invocation: Invocation, 
 
 async function getFrom(baseUrl: string, of: JobRuns, path: ArtifactPath, invocation: Invocation): Promise<void> {
   const { context, flags } = invocation;
-  if (flags.account !== undefined) throw new CliError(EXIT.usage, '--account: the token says it where --to is given');
+  if (flags.account !== undefined)
+    throw new CliError(EXIT.usage, '--account: the token says it where a bridge is asked');
   const headers = bridgeHeaders(context.environment, baseUrl);
   const url = new URL(`${await webUrlOf(baseUrl)}${API_PATH}/artifacts/${encodedArtifactPath(path)}`);
   const { jobName: job, projectName: project, environmentName: environment, isGood } = of;

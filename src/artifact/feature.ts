@@ -41,7 +41,7 @@ export function artifactCommand(withState: WithState): CliCommand {
       ['--project <NAME>', 'only of runs of this project'],
       ['--output <FILE>', 'write it to this file, whose folder is made (default: standard output)'],
       ['--account <ID>', 'the account that the runs belong to (default: the first)'],
-      ['--to <URL>', 'ask this bridge (default: read the data folder)'],
+      ['--to <URL>', 'ask this bridge (default: $RUN_BRIDGE_TO, else read the data folder)'],
     ],
     examples: [
       [

@@ -111,7 +111,10 @@ export const finishCommand: CliCommand = {
   summary: 'finish a run that was made of several exec commands with one --run-id (default: $RUN_BRIDGE_RUN_ID)',
   settings: STATE_SETTINGS,
   flags: [
-    ['--to <URL>', 'the bridge that the commands reported to (default: the data folder, or the bridge that uses it)'],
+    [
+      '--to <URL>',
+      'the bridge that the commands reported to (default: $RUN_BRIDGE_TO, else the data folder, or the bridge that uses it)',
+    ],
   ],
   examples: [
     ['run-bridge finish "night $(date -I)"', 'no more steps come: the run is over when those under way are'],

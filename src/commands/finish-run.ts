@@ -6,6 +6,7 @@ import { HttpStepRegistry } from '../cli/bridge/http-step-registry.js';
 import { CliError, EXIT, type ExitCode, type Invocation, type ProcessContext } from '../cli/command.js';
 import { readConfiguration, refuseElsewhere } from '../cli/command-configuration.js';
 import type { Configuration } from '../config/configuration.js';
+import { nonEmpty } from '../config/environment.js';
 import { pause } from '../core/clock.js';
 import { reachableUrl } from '../core/http-listener.js';
 import { silentLogger } from '../core/logger.js';
@@ -28,7 +29,8 @@ export async function finishRun(invocation: Invocation): Promise<ExitCode> {
   if (runKey === '') {
     throw new CliError(EXIT.usage, 'no run given: pass the --run-id of its exec commands, or set RUN_BRIDGE_RUN_ID');
   }
-  if (flags.to !== undefined) return await finishAt(bridgeUrl(flags.to), runKey, context);
+  const to = flags.to ?? nonEmpty(context.environment.RUN_BRIDGE_TO);
+  if (to !== undefined) return await finishAt(bridgeUrl(to), runKey, context);
   const configuration = await readConfiguration(invocation);
   const folder = configuration['data-dir'];
   // Nothing is made where nothing was: a mistyped folder stays away.

@@ -62,6 +62,10 @@ describe.each(['of the data folder', 'of a bridge elsewhere'])('an artifact %s',
 
   it('is that of the newest run however it ended, where no other is asked for', async () => {
     expect(await get('--job', 'nightly', 'manifest.json')).toMatchObject({ stdout: 'of a failed run\n' });
+    if (bridge === undefined) return;
+    const named = { cwd: folder, env: { ...env, RUN_BRIDGE_TO: bridge.otlpUrl, RUN_BRIDGE_DATA_DIR: 'none' } };
+    const byVariable = await runBridge(['artifact', 'get', '--job', 'nightly', 'manifest.json'], named);
+    expect(byVariable).toMatchObject({ exitCode: 0, stdout: 'of a failed run\n' });
   });
 
   it('goes to a file whose folder is made, and leaves nothing else there', async () => {

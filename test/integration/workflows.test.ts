@@ -3,6 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { rolldown } from 'rolldown';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { parse } from 'yaml';
+import { recipe } from '../tool/recipes.js';
 
 type Parser = typeof import('@actions/workflow-parser');
 
@@ -34,6 +36,17 @@ async function faults(content: string): Promise<readonly string[]> {
 describe('workflows of GitHub Actions', () => {
   test.each(workflows)('%s is one that GitHub takes', async (name) => {
     expect(await faults(read(`.github/workflows/${name}`))).toEqual([]);
+  });
+
+  test('that of the recipe is one that GitHub takes, and gives the action what it has', async () => {
+    const content = recipe('# .github/workflows/dbt.yml');
+    expect(await faults(content)).toEqual([]);
+    const action = read('deploy/github/action.yml');
+    const { inputs, outputs } = parse(action);
+    const [step] = parse(content).jobs.build.steps.filter(({ id }: { id?: string }) => id === 'dbt');
+    expect(Object.keys(inputs)).toEqual(expect.arrayContaining(Object.keys(step.with)));
+    for (const [, name] of content.matchAll(/steps\.dbt\.outputs\.(\w+)/g))
+      expect(Object.keys(outputs)).toContain(name);
   });
 
   test.each([

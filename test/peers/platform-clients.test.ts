@@ -186,7 +186,7 @@ describe('published clients of the hosted platform, against runs of the real eng
 
   it("Airflow's hook reads runs in pages, artifacts and jobs, and starts, restarts and cancels", async () => {
     const last = (await runs('order_by=-id&limit=1'))[0]?.id ?? 0;
-    const python = pythonWith('airflow-dbt-4.11.1');
+    const python = pythonWith('airflow-cosmos-1.15');
     const { exitCode, output } = await runClient('compat_airflow.py', python);
     expect(output.match(/^(FAIL|note:) .*/gm)).toBeNull();
     expect([exitCode, output]).toEqual([0, expect.stringMatching(/^ok {3}async get_job_status[\s\S]*^PASS$/m)]);

@@ -10,6 +10,7 @@ export const PEERS = {
   deployment: 'deployment',
   jaeger: 'jaeger',
   kafka: 'kafka',
+  kustomize: 'kustomize',
   otelcol: 'collector',
   prometheus: 'prometheus',
   telemetrygen: 'telemetrygen',

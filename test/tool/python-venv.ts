@@ -28,11 +28,15 @@ export const PYTHONS = {
   junitparser: { packages: ['junitparser==5.0.3'] },
   'dbt-protos-1.0.615': { packages: ['dbt-protos==1.0.615', 'protobuf>=6.31'] },
   'dbtc-0.11.7': { packages: ['dbtc==0.11.7', 'pyarrow<20'] },
-  'airflow-dbt-4.11.1': { packages: ['apache-airflow-providers-dbt-cloud==4.11.1'] },
+  'airflow-cosmos-1.15': {
+    packages: ['apache-airflow-providers-dbt-cloud==4.11.1', 'apache-airflow==3.3.2', 'astronomer-cosmos==1.15.1'],
+  },
   'dagster-dbt-0.29.27': { packages: ['dagster-dbt==0.29.27', 'dagster==1.13.27', 'python-dateutil==2.9.0.post0'] },
   'prefect-dbt-0.7.25': {
     packages: ['--no-deps', '--requirement', 'test/fixture/clients/prefect-requirements.txt'],
   },
+  'prefect-3.8.8': { packages: ['prefect==3.8.8', 'fastapi==0.139.0'] },
+  'schemas-0.39': { packages: ['check-jsonschema==0.39.0', 'kubernetes-validate==1.37.0'] },
   'dbt-mcp-2.8.0': { packages: ['dbt-mcp==2.8.0'], versions: ['3.13', '3.12'] },
 } as const satisfies Readonly<Record<string, TestPython>>;
 
