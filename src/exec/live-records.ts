@@ -208,6 +208,9 @@ export class LiveRecords {
       if (hasArtifacts) {
         // However long they take, as long as it goes on; exports have their time afterwards.
         for (const timer of timers) timer.cancel();
+        // Who watches reads the cause now, not when the last of thousands of artifacts is there.
+        onStage(REPORT_MS);
+        if (options.isLineWanted) await this.sayInOneLine(target);
         onStage(Number.POSITIVE_INFINITY);
         await this.artifacts.keep(await this.target.open(), stop);
         onStage(bringInMs);
@@ -218,7 +221,8 @@ export class LiveRecords {
       const left = await target.finish(records.traceIds, AbortSignal.any([deadline.signal, stop]));
       if (left !== null) notices.say(left);
       onStage(REPORT_MS);
-      await this.report([...records.traceIds], target);
+      await this.report(target);
+      if (options.isLineWanted && !hasArtifacts) await this.sayInOneLine(target);
       this.lock?.release();
       if (folder !== undefined && !isFolderNeeded && !(await this.mayGoOn())) removePrivateFolder(folder);
     } catch (error) {
@@ -235,13 +239,23 @@ export class LiveRecords {
     }
   }
 
-  /** Writes the reports and the summary that were asked for, and the line for who watches. Never throws. */
-  private async report(traceIds: readonly TraceId[], target: StepTarget): Promise<void> {
-    const { options, outputs, notices, context, configuration, file } = this.facts;
-    const { isSummaryWanted, isCiSummaryWanted, isLineWanted } = options;
-    if (traceIds.length === 0) return;
-    const of = { traceIds, configuration, context, file: file?.path };
-    const place = `${traceIds.join(', ')} in ${target.where}`;
+  /** Where the reports of the command are read from; no traces where it sent nothing. */
+  private get reported() {
+    const { configuration, context, file } = this.facts;
+    return { traceIds: [...this.records.traceIds], configuration, context, file: file?.path };
+  }
+
+  private placeIn({ where }: StepTarget): string {
+    return `${[...this.records.traceIds].join(', ')} in ${where}`;
+  }
+
+  /** Writes the reports and the summary that were asked for. Never throws. */
+  private async report(target: StepTarget): Promise<void> {
+    const { options, outputs, notices } = this.facts;
+    const { isSummaryWanted, isCiSummaryWanted } = options;
+    const of = this.reported;
+    if (of.traceIds.length === 0) return;
+    const place = this.placeIn(target);
     try {
       if (isSummaryWanted || isCiSummaryWanted || outputs.length > 0) {
         const ended = await commandReports({ ...of, outputs, isSummaryWanted: isCiSummaryWanted });
@@ -251,16 +265,18 @@ export class LiveRecords {
       notices.say(`there is no report of the command: ${reasonOf(error)}`);
       if (isSummaryWanted) notices.say(place);
     }
-    if (isLineWanted) await this.sayInOneLine(await endedEngineCommands(of).catch(() => []), place, target);
   }
 
-  /** The worst of the engine commands with its cause, and what shows more. */
-  private async sayInOneLine(ended: readonly EndedEngineCommand[], place: string, target: StepTarget): Promise<void> {
+  /** The worst of the engine commands with its cause, and what shows more, for who watches. Never throws. */
+  private async sayInOneLine(target: StepTarget): Promise<void> {
     const { options, notices, context } = this.facts;
+    const of = this.reported;
+    if (of.traceIds.length === 0) return;
+    const ended = await endedEngineCommands(of).catch(() => []);
     const shown = ended.find(({ isSuccess }) => !isSuccess) ?? ended.at(-1);
-    const [page] = await this.pagesOf(ended, target);
+    const [page] = await this.pagesOf(ended, target).catch(() => []);
     const isHere = !URL.canParse(target.where) && shown !== undefined && shown.runId !== null;
-    const where = page ?? (isHere ? `run-bridge report ${shown.runId}${options.folderArgument}` : place);
+    const where = page ?? (isHere ? `run-bridge report ${shown.runId}${options.folderArgument}` : this.placeIn(target));
     if (shown === undefined) return notices.say(where);
     const all = ended.length > 1 ? ` (one of ${ended.length} commands)` : '';
     const room = (context.stdoutColumns ?? MAX_LINE) - `run-bridge: ${all}; ${where}`.length;
