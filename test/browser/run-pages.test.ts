@@ -9,6 +9,7 @@ import { sampleFolder } from '../fake/sample-run.js';
 import { BridgeProcess } from '../tool/bridge-process.js';
 import { PageBrowser } from '../tool/page-browser.js';
 import { sendSample } from '../tool/send-sample.js';
+import { until } from '../tool/until.js';
 
 const PICTURE = { width: 1200, height: 640 };
 /** What names the runs of the pictures. */
@@ -108,7 +109,12 @@ test('the pictures of README are of these pages', async () => {
     const page = await browser.page();
     await page.setViewportSize(PICTURE);
     await browser.signIn(page, shown);
-    await page.getByText(/5 runs, page 1 of 1/).waitFor();
+    // Causes and bars are there when the runs have been measured, behind the first view.
+    await until('the measures of all runs', async () => {
+      await page.reload();
+      await page.getByText(/5 runs, page 1 of 1/).waitFor();
+      return (await page.locator('svg.counts').count()) === SHOWN.length;
+    });
     takePicture('runs', await page.screenshot());
     await page
       .getByRole('row', { name: /failed nightly/ })
