@@ -66,7 +66,7 @@ async function getHere(of: JobRuns, path: ArtifactPath, invocation: Invocation, 
       if (found === undefined || opened === undefined) {
         throw new CliError(EXIT.failed, `${noArtifactOf(of, path)}; run-bridge runs lists its runs`);
       }
-      await write(opened.content, found.step.runId, invocation);
+      await write(opened.content, String(found.step.runId), invocation);
     } catch (error) {
       if (error instanceof ArtifactError) throw new CliError(EXIT.failed, error.message, { cause: error });
       throw error;
@@ -97,8 +97,8 @@ async function getFrom(baseUrl: string, of: JobRuns, path: ArtifactPath, invocat
     } = await openExchange({ method: 'GET', url, headers, onStale() {} }, signal);
     body.on('data', () => timer.refresh()).pause();
     if (status !== 200) throw refusalOf(baseUrl, status, await buffer(body));
-    const runId = /\/runs\/(\d+)\//.exec(answered['content-location'] ?? '')?.[1];
-    await write(body, Number(runId), invocation);
+    const [, runId = '?'] = /\/runs\/(\d+)\//.exec(answered['content-location'] ?? '') ?? [];
+    await write(body, runId, invocation);
   } catch (error) {
     if (error instanceof CliError || context.stop.aborted) throw error;
     const reason = silence.signal.aborted ? `silent for ${SILENCE_MS / 1_000} s` : reasonOf(error);
@@ -109,7 +109,7 @@ async function getFrom(baseUrl: string, of: JobRuns, path: ArtifactPath, invocat
 }
 
 /** Writes an artifact to standard output, or to a file that is there when it is complete. */
-async function write(content: Readable, runId: number, { context, flags }: Invocation): Promise<void> {
+async function write(content: Readable, runId: string, { context, flags }: Invocation): Promise<void> {
   if (flags.output === undefined) await writeOut(content, context);
   else {
     const file = resolve(context.workingDir, flags.output);

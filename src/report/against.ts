@@ -1,5 +1,6 @@
 import { lastGoodRunOf, lastRunBefore } from '../api/earlier-runs.js';
 import { CliError, EXIT } from '../cli/command.js';
+import { cleanLine } from '../core/text.js';
 import { RecordLogFiles } from '../log/record-log-files.js';
 import { compareRuns } from '../run/measures/compare-commands.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
@@ -34,7 +35,8 @@ export async function withComparison(
   const named = against.named === LAST_GOOD ? await lastGoodRun(found, job, deps) : against.named;
   if (named === null) {
     const whose = job === undefined ? 'before it of its job' : `of job ${JSON.stringify(job)}`;
-    deps.context.stderr.write(`run-bridge: no run ${whose} ended with success and can be compared with it\n`);
+    const note = cleanLine(`no run ${whose} ended with success and can be compared with it`);
+    deps.context.stderr.write(`run-bridge: ${note}\n`);
     return found;
   }
   const before = await findReports(named, level, deps);
@@ -56,7 +58,7 @@ async function lastGoodRun(
   job: string | undefined,
   { configuration, host, context }: FolderDeps,
 ): Promise<string | null> {
-  const id = await host.askState(configuration, context.clock, async (state) => {
+  const found = await host.askState(configuration, context.clock, async (state) => {
     const files = new RunFiles(configuration['data-dir']);
     const reader = new RecordLogFiles(files.dataFolder, () => {});
     const deps = { catalog: state.catalog, measures: readOnlyMeasures({ state, files, reader }) };
@@ -67,5 +69,5 @@ async function lastGoodRun(
     }
     return await lastRunBefore({ run, scopes }, { statuses: [RUN_STATUS.success] }, deps);
   });
-  return id == null ? null : String(id.id);
+  return found == null ? null : String(found.id);
 }
