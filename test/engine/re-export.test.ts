@@ -106,10 +106,14 @@ describe('the re-export of build-mixed', () => {
     );
   });
 
-  it('has every log record, and each as an event too', () => {
+  it('has every log record, and each as an event too, as it has those that are made', () => {
     const logs = sampleRecords('build-mixed').filter(({ recordType }) => recordType === 'LogRecord');
+    const made = exported.spans.flatMap(({ spanId, events }) =>
+      events.filter(({ attributes }) => !('severity_text' in attributes)).map(({ name }) => `${spanId} ${name}`),
+    );
+    expect(made.some((one) => one.endsWith(' exception'))).toBe(true);
     expect(exported.logs.map(({ spanId, eventName }) => `${spanId} ${eventName}`).sort()).toEqual(
-      logs.map(({ spanId, eventType }) => `${spanId} ${eventType}`).sort(),
+      [...logs.map(({ spanId, eventType }) => `${spanId} ${eventType}`), ...made].sort(),
     );
     const events = exported.spans
       .flatMap(({ events }) => events)

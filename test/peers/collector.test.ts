@@ -91,21 +91,24 @@ describe('the OpenTelemetry Collector', () => {
     await sendSample(bridge.otlpUrl, RUN);
     const records = sampleRecords(RUN);
     const count = (type: string) => records.filter(({ recordType }) => recordType === type).length;
-    const received = (file: string, part: string) => {
-      const path = join(out, file);
-      const text = existsSync(path) ? readFileSync(path, 'utf8') : '';
-      return text.split(part).length - 1;
-    };
-    const spanCount = () => received('traces.jsonl', '"startTimeUnixNano":');
-    await until('every span', () => spanCount() >= count('SpanEnd'));
-    // The events that are made of failures and warnings are log records, too.
-    const madeCount = () =>
-      received('traces.jsonl', '"name":"exception"') + received('traces.jsonl', '"name":"test_warned"');
-    const logCount = () => count('LogRecord') + madeCount();
-    await until('every log record', () => received('logs.jsonl', '"eventName":') >= logCount());
-    expect(spanCount()).toBe(count('SpanEnd'));
-    expect(madeCount()).toBeGreaterThan(0);
-    expect(received('logs.jsonl', '"eventName":')).toBe(logCount());
+    const textOf = (file: string) => (existsSync(join(out, file)) ? readFileSync(join(out, file), 'utf8') : '');
+    const received = (file: string, key: string) => textOf(file).split(`"${key}":`).length - 1;
+    const madeIn = (file: string, key: string) =>
+      textOf(file).match(new RegExp(`"${key}":"(exception|test_warned)"`, 'g'))?.length;
+    await until('every span', () => received('traces.jsonl', 'startTimeUnixNano') >= count('SpanEnd'));
+    // Those that the bridge makes are events of their spans, too.
+    const made = Number(madeIn('traces.jsonl', 'name'));
+    expect(made).toBeGreaterThan(0);
+    await until('every log record', () => received('logs.jsonl', 'eventName') >= count('LogRecord') + made);
+    expect(received('traces.jsonl', 'startTimeUnixNano')).toBe(count('SpanEnd'));
+    expect(received('logs.jsonl', 'eventName')).toBe(count('LogRecord') + made);
+    expect(madeIn('logs.jsonl', 'eventName')).toBe(made);
+    for (const file of ['traces.jsonl', 'logs.jsonl']) {
+      expect(received(file, 'schemaUrl')).toBe(
+        textOf(file).split('https://opentelemetry.io/schemas/1.44.0').length - 1,
+      );
+      expect(received(file, 'schemaUrl')).toBeGreaterThan(0);
+    }
   });
 
   it.each(['http/protobuf', 'http/json'])('behind the bridge gets metrics of runs, over %s', async (protocol) => {
