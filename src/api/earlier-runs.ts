@@ -80,7 +80,8 @@ export async function earlierRuns(
 const MAX_COMPARED = 30;
 
 /**
- * Finds the last run before one that it may be compared with and that has a command in common with it; `null` if there is none.
+ * Finds the last run before one that it may be compared with and that has a command in common with it, one with nodes where there
+ * is one; `null` if there is none.
  * @throws StoreError, and errors of the reader where runs are measured now
  */
 export async function lastRunBefore(
@@ -89,8 +90,14 @@ export async function lastRunBefore(
   deps: EarlierRunsDeps,
 ): Promise<CatalogRun | null> {
   const { runs } = await earlierRuns(run, scopes, { limit: MAX_COMPARED, ...query }, deps);
-  for await (const { run: one, digests } of runs) if (hasCommandOf(scopes, digests)) return one;
-  return null;
+  let first: CatalogRun | null = null;
+  for await (const { run: one, digests } of runs) {
+    if (!hasCommandOf(scopes, digests)) continue;
+    // Of one that ended before its first node there is nothing to compare, if there is another.
+    if (digests?.some(({ work }) => work.uniqueIds.length > 0)) return one;
+    first ??= one;
+  }
+  return first;
 }
 
 /**

@@ -98,6 +98,37 @@ test('who has not signed in gets to the run that a link names after doing so', a
   await page.getByRole('heading', { name: /adhoc #1001/ }).waitFor();
 });
 
+test('a run is compared with one that had nodes, rather than with a later one that failed before its first', async () => {
+  const dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-compared-'));
+  const env = { RUN_BRIDGE_DATA_DIR: dataFolder };
+  const lines = readFileSync(join(sampleFolder('build-mixed'), 'otel.jsonl'), 'utf8')
+    .trimEnd()
+    .split('\n');
+  const early = lines.filter((line) => !/Node(Processed|Evaluated)|"unique_id"/.test(line));
+  for (const [index, kept] of [lines, early, lines].entries()) {
+    const text = kept
+      .join('\n')
+      .replaceAll(/"trace_id":"[0-9a-f]{32}"/g, `"trace_id":"${String(index + 1).repeat(32)}"`)
+      .replaceAll(
+        /_unix_nano":"(\d+)"/g,
+        (_, nano) => `_unix_nano":"${BigInt(nano) + BigInt(index) * 60_000_000_000n}"`,
+      );
+    writeFileSync(join(dataFolder, `${index}.jsonl`), `${text}\n`);
+    expect(await runBridge(['import', `${index}.jsonl`], { cwd: dataFolder, env })).toMatchObject({ exitCode: 0 });
+  }
+  const compared = await BridgeProcess.start({ dataFolder, env });
+  try {
+    const page = await browser.page();
+    await browser.signIn(page, compared);
+    await page.goto(`${compared.webUrl}/runs/1002/nodes`);
+    await page.getByText('No node ran in this step.').waitFor();
+    await page.goto(`${compared.webUrl}/runs/1003/compare`);
+    expect(await page.getByLabel('Compare with').inputValue()).toBe('1001');
+  } finally {
+    await compared.remove();
+  }
+});
+
 test('the pictures of README are of these pages', async () => {
   const dataFolder = mkdtempSync(join(tmpdir(), 'run-bridge-pictures-'));
   const env = { RUN_BRIDGE_CONFIG: join(dataFolder, 'run-bridge.yaml'), RUN_BRIDGE_DATA_DIR: dataFolder };
