@@ -91,7 +91,11 @@ test('a webhook is made, changed, paused and deleted by its forms, and shows wha
   await page.getByLabel('Only when a job begins to fail').check();
   expect(await page.getByLabel('a run fails').isVisible()).toBe(false);
   await page.getByLabel('Each time when').check();
-  expect(await page.getByLabel('a run fails').isChecked()).toBe(true);
+  const [fails, atOnce] = [page.getByLabel('a run fails'), page.getByLabel('Report a failure at once')];
+  expect([await fails.isChecked(), await atOnce.isVisible()]).toEqual([true, true]);
+  await fails.uncheck();
+  expect(await atOnce.isVisible()).toBe(false);
+  await fails.check();
   await page.getByLabel('Name').fill('by hand');
   await page.getByLabel('Endpoint').fill('somewhere');
   await page.getByRole('button', { name: 'Create' }).press('Enter');
