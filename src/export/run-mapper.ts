@@ -150,21 +150,21 @@ export class RunReplay {
   }
 
   /**
-   * Passes the runs of the trace's commands to the mapper, which are known shortly after its first records; and what the nodes of the
-   * first one depend on.
+   * Passes the runs of the trace's commands to the mapper; they are known shortly after its first records.
+   * @returns the first of them, where they were passed now
    */
-  async lookUpOrigins(
-    find: () => Promise<readonly RunOrigin[]>,
-    findManifest: (run: RunOrigin) => Promise<Manifest | undefined>,
-  ): Promise<void> {
-    if (this.originCount > 0 && this.mapper.lacksOrigin !== true) return;
+  async lookUpOrigins(find: () => Promise<readonly RunOrigin[]>): Promise<RunOrigin | undefined> {
+    if (this.originCount > 0 && this.mapper.lacksOrigin !== true) return undefined;
     const origins = await find();
-    if (origins.length === this.originCount) return;
+    if (origins.length === this.originCount) return undefined;
     this.originCount = origins.length;
     this.mapper.setOrigins?.(origins);
-    const [first] = origins;
-    const manifest = first === undefined ? undefined : await findManifest(first);
-    if (manifest !== undefined) this.mapper.setManifest?.(manifest);
+    return origins[0];
+  }
+
+  /** Passes what the run's nodes depend on to the mapper. */
+  setManifest(manifest: Manifest): void {
+    this.mapper.setManifest?.(manifest);
   }
 
   get bufferedCount(): number {

@@ -1,4 +1,4 @@
-import type { Clock } from '../core/clock.js';
+import { type Clock, pause } from '../core/clock.js';
 import type { Appended } from '../log/appended.js';
 import type { TraceId } from '../record/telemetry-record.js';
 import type { RunSummary } from '../run/verdict.js';
@@ -26,6 +26,9 @@ const NOTHING: Reading = { items: { traces: [], logs: [] }, hasMore: false };
 const ORIGIN_WAIT_MS = 2_000;
 /** … and how often it is looked up until then. It is noted a moment after the first records. */
 const ORIGIN_LOOK_MS = 50;
+
+/** How long a run that is under way waits for what its nodes depend on, at most, in milliseconds. */
+const MANIFEST_WAIT_MS = 500;
 
 /** Records that were appended since so long are still in the memory of the system, in milliseconds. */
 const LIVE_MS = 30_000;
@@ -71,11 +74,9 @@ export class RunReader {
     const replay = run.replay === undefined || run.canCatchUp ? await this.open(run, cursor) : run.replay;
     // Its last items are under way: whether more came is seen when they are answered.
     if (run.closingAtBytes !== undefined) return NOTHING;
-    const { origins, manifests } = this.deps;
-    if (origins !== undefined) {
-      const findManifest = async (origin: RunOrigin) => manifests?.of(origin);
-      await replay.lookUpOrigins(() => origins.originsOf(run.traceId), findManifest);
-    }
+    const { origins } = this.deps;
+    const origin = origins && (await replay.lookUpOrigins(() => origins.originsOf(run.traceId)));
+    if (origin !== undefined) await this.lookUpManifest(run, replay, origin);
     if (run.isUnnamed) {
       run.isUnnamed = false;
       return { items: replay.takeReady(), hasMore: true };
@@ -166,6 +167,19 @@ export class RunReader {
     if (origins === undefined || finished !== undefined || clock.monotonicMs() - heardMs >= ORIGIN_WAIT_MS)
       return false;
     return (await origins.originsOf(traceId)).length === 0;
+  }
+
+  /** Finds what the run's nodes depend on. Where that takes long, a run that is under way goes on without, until it is known. */
+  private async lookUpManifest({ finished }: ExportRun, replay: RunReplay, origin: RunOrigin): Promise<void> {
+    const { manifests, clock } = this.deps;
+    if (manifests === undefined) return;
+    const known = manifests.of(origin).then((manifest) => {
+      if (manifest !== undefined) replay.setManifest(manifest);
+    });
+    if (finished !== undefined) return known;
+    const waiting = new AbortController();
+    await Promise.race([known, pause(clock, MANIFEST_WAIT_MS, waiting.signal)]);
+    waiting.abort();
   }
 
   private async open(run: ExportRun, cursor: ExportCursor): Promise<RunReplay> {

@@ -106,6 +106,20 @@ describe('an export worker', () => {
     await answered(14);
   });
 
+  it('waits for half a second, and no longer, for what the nodes of a run under way depend on', async () => {
+    const origin = { stepId: 's', stepIndex: 1, runId: 7, accountId: 1, jobId: 1, environmentId: 1 };
+    const originsOf = async () => [{ ...origin, job: 'nightly', environment: null }];
+    // A bucket that does not answer.
+    const manifests = { of: () => new Promise<undefined>(() => {}) };
+    await bench.worker({ deps: { origins: { originsOf }, manifests } });
+    bench.log.append(RUN, logRecord(RUN, 1, 'first'));
+    await untilTurned(() => bench.clock.nextTimerMs === 500);
+    bench.clock.advance(499);
+    expect(bench.receiver.logBodies).toEqual([]);
+    bench.clock.advance(1);
+    await untilTurned(() => bench.receiver.logBodies.length === 1);
+  });
+
   it('waits a moment for what tells whose the first records are, and no longer than that', async () => {
     const known = new Set<string>();
     const originsOf = async (traceId: string) =>
