@@ -90,12 +90,19 @@ export async function lastRunBefore(
   deps: EarlierRunsDeps,
 ): Promise<CatalogRun | null> {
   const { runs } = await earlierRuns(run, scopes, { limit: MAX_COMPARED, ...query }, deps);
+  return await firstWithNodes(runs, scopes);
+}
+
+/** Of runs that ended before their first node there is nothing to compare, if there is another. */
+async function firstWithNodes(
+  runs: AsyncIterable<Pick<EarlierRun, 'run' | 'digests'>>,
+  scopes: readonly CommandScope[],
+): Promise<CatalogRun | null> {
   let first: CatalogRun | null = null;
-  for await (const { run: one, digests } of runs) {
+  for await (const { run, digests } of runs) {
     if (!hasCommandOf(scopes, digests)) continue;
-    // Of one that ended before its first node there is nothing to compare, if there is another.
-    if (digests?.some(({ work }) => work.uniqueIds.length > 0)) return one;
-    first ??= one;
+    if (digests?.some(({ work }) => work.uniqueIds.length > 0)) return run;
+    first ??= run;
   }
   return first;
 }
@@ -120,13 +127,14 @@ export async function lastGoodRunOf(
     ...(before !== undefined && { createdRange: [0, before.createdUnixMs] as const }),
     ...{ orderBy: 'created', isDescending: true, limit: MAX_COMPARED, offset: 0 },
   });
-  for (const one of items) {
-    if (one.id === before?.id) continue;
-    const digests = await measures.digestsOf(await catalog.stepsOf(accountId, [one.id]));
-    const theirs = digests?.map(({ scope }) => scope) ?? [];
-    if (hasCommandOf(scopes, digests) && isSameProject(scopes, theirs)) return one;
-  }
-  return null;
+  const ofProject = async function* () {
+    for (const run of items) {
+      if (run.id === before?.id) continue;
+      const digests = await measures.digestsOf(await catalog.stepsOf(accountId, [run.id]));
+      if (isSameProject(scopes, digests?.map(({ scope }) => scope) ?? [])) yield { run, digests };
+    }
+  };
+  return await firstWithNodes(ofProject(), scopes);
 }
 
 /** Whether a run has a command in common with another: a `compile` cannot be compared with a `build`. */

@@ -3,7 +3,6 @@ import { createWriteStream } from 'node:fs';
 import { mkdir, rename, rm } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import type { Readable } from 'node:stream';
-import { buffer } from 'node:stream/consumers';
 import { pipeline } from 'node:stream/promises';
 import { bridgeHeaders, bridgeUrl } from '../cli/bridge/bridge.js';
 import { refusalOf, webUrlOf } from '../cli/bridge/own-bridge.js';
@@ -26,6 +25,9 @@ import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import { ArtifactError, type ArtifactPath, encodedArtifactPath, parseArtifactPath } from '../storage/artifacts.js';
 import { ArtifactStorage } from './artifact-storage.js';
 import { type JobRuns, noArtifactOf, RunArtifacts } from './run-artifacts.js';
+
+/** As much of an answer that refuses is read, in bytes. */
+const MAX_REFUSAL_BYTES = 64 * 1024;
 
 /** How long a bridge may be silent, in milliseconds. */
 const SILENCE_MS = 60_000;
@@ -87,7 +89,11 @@ async function getFrom(baseUrl: string, of: JobRuns, path: ArtifactPath, invocat
     if (value !== undefined) url.searchParams.set(key, value);
   }
   const silence = new AbortController();
-  const timer = setTimeout(() => silence.abort(), SILENCE_MS);
+  const timer = setTimeout(() => {
+    // Who reads the output may take a while; the bridge waits then.
+    if (context.stdout.writableNeedDrain) timer.refresh();
+    else silence.abort();
+  }, SILENCE_MS);
   try {
     const signal = AbortSignal.any([silence.signal, context.stop]);
     const {
@@ -96,16 +102,35 @@ async function getFrom(baseUrl: string, of: JobRuns, path: ArtifactPath, invocat
       body,
     } = await openExchange({ method: 'GET', url, headers, onStale() {} }, signal);
     body.on('data', () => timer.refresh()).pause();
-    if (status !== 200) throw refusalOf(baseUrl, status, await buffer(body));
+    if (status !== 200) throw refusalOf(baseUrl, status, await startOf(body));
     const [, runId = '?'] = /\/runs\/(\d+)\//.exec(answered['content-location'] ?? '') ?? [];
     await write(body, runId, invocation);
   } catch (error) {
-    if (error instanceof CliError || context.stop.aborted) throw error;
+    if (error instanceof CliError || context.stop.aborted || isOfFile(error)) throw error;
     const reason = silence.signal.aborted ? `silent for ${SILENCE_MS / 1_000} s` : reasonOf(error);
     throw new CliError(EXIT.failed, `${baseUrl} did not give ${path}: ${cleanLine(reason)}`, { cause: error });
   } finally {
     clearTimeout(timer);
   }
+}
+
+/** Reads as much of an answer as says why the bridge refuses. */
+async function startOf(body: Readable): Promise<Buffer> {
+  const parts: Buffer[] = [];
+  let length = 0;
+  for await (const part of body) {
+    parts.push(part);
+    length += part.length;
+    if (length >= MAX_REFUSAL_BYTES) break;
+  }
+  return Buffer.concat(parts);
+}
+
+/** Whether an error is of the file that is written, and not of the connection. */
+function isOfFile(error: unknown): boolean {
+  return (
+    error instanceof Error && 'syscall' in error && ['mkdir', 'open', 'write', 'rename'].includes(String(error.syscall))
+  );
 }
 
 /** Writes an artifact to standard output, or to a file that is there when it is complete. */

@@ -45,8 +45,11 @@ export interface JobRuns {
 const MAX_RUNS = 50;
 
 /** Says in half a sentence that `ofJob` found nothing. */
-export function noArtifactOf({ jobName, isGood }: JobRuns, path: string): string {
-  return `no run of job ${JSON.stringify(jobName)} that ended${isGood ? ' with success' : ''} has the artifact ${path}`;
+export function noArtifactOf({ jobName, projectName, environmentName, isGood }: JobRuns, path: string): string {
+  const scopes = Object.entries({ project: projectName, environment: environmentName });
+  const named = scopes.flatMap(([kind, name]) => (name === undefined ? [] : ` in ${kind} ${JSON.stringify(name)}`));
+  const runs = `none of the last ${MAX_RUNS} runs of job ${JSON.stringify(jobName)}${named.join('')}`;
+  return `${runs} that ended${isGood ? ' with success' : ''} has the artifact ${path}`;
 }
 
 /**

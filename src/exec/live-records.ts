@@ -275,8 +275,10 @@ export class LiveRecords {
     const ended = await endedEngineCommands(of).catch(() => []);
     const shown = ended.find(({ isSuccess }) => !isSuccess) ?? ended.at(-1);
     const [page] = await this.pagesOf(ended, target).catch(() => []);
-    const isHere = !URL.canParse(target.where) && shown !== undefined && shown.runId !== null;
-    const where = page ?? (isHere ? `run-bridge report ${shown.runId}${options.folderArgument}` : this.placeIn(target));
+    const isHere = !URL.canParse(target.where) && shown !== undefined;
+    const [runId] = isHere ? await this.runIdsOf([shown], target) : [];
+    const report = runId === undefined ? this.placeIn(target) : `run-bridge report ${runId}${options.folderArgument}`;
+    const where = page ?? report;
     if (shown === undefined) return notices.say(where);
     const all = ended.length > 1 ? ` (one of ${ended.length} commands)` : '';
     const room = (context.stdoutColumns ?? MAX_LINE) - `run-bridge: ${all}; ${where}`.length;
@@ -294,16 +296,22 @@ export class LiveRecords {
   }
 
   /** Addresses of the runs' pages, where a bridge took the records and tells where its pages are. */
-  private async pagesOf(
-    ended: readonly EndedEngineCommand[],
-    { registry, where }: StepTarget,
-  ): Promise<readonly string[]> {
+  private async pagesOf(ended: readonly EndedEngineCommand[], target: StepTarget): Promise<readonly string[]> {
+    const { where } = target;
     const pagesUrl = URL.canParse(where) ? (await askBridge(where))?.pagesUrl : undefined;
     if (pagesUrl == null) return [];
+    return [...new Set(await this.runIdsOf(ended, target))].map((runId) => `${pagesUrl}/runs/${runId}`);
+  }
+
+  private async runIdsOf(
+    ended: readonly EndedEngineCommand[],
+    { registry }: StepTarget,
+  ): Promise<readonly EndedEngineCommand['runId'][]> {
     const known = ended.flatMap(({ runId }) => runId ?? []);
-    // A bridge elsewhere alone knows the number; it has begun already, and says the same again.
-    const step = known.length > 0 ? undefined : await registry.register(stepStartOf(this.facts)).catch(() => undefined);
-    return [...new Set(step === undefined ? known : [step.runId])].map((runId) => `${pagesUrl}/runs/${runId}`);
+    if (known.length > 0) return known;
+    // A bridge elsewhere alone knows the number, or it is not written yet; the step has begun already, and gets the same one again.
+    const step = await registry.register(stepStartOf(this.facts)).catch(() => undefined);
+    return step === undefined ? [] : [step.runId];
   }
 
   /** Whether an engine of the command still writes its file. */

@@ -26,8 +26,8 @@ const SYSTEMS: readonly (readonly [
       const isTag = value('GITHUB_REF_TYPE') === 'tag';
       return {
         repository: server === undefined || repository === undefined ? undefined : `${server}/${repository}`,
-        revision: value('GITHUB_SHA'),
-        // Of a pull request the other one names a merge.
+        // Of a pull request this is a merge, which is not on its branch; so is what the ref names.
+        revision: value('GITHUB_HEAD_REF') === undefined ? value('GITHUB_SHA') : undefined,
         branch: value('GITHUB_HEAD_REF') ?? (isTag ? undefined : ref),
         tag: isTag ? ref : undefined,
       };
@@ -60,7 +60,7 @@ const SYSTEMS: readonly (readonly [
       const ref = value('SYSTEM_PULLREQUEST_SOURCEBRANCH') ?? value('BUILD_SOURCEBRANCH') ?? '';
       return {
         repository: value('BUILD_REPOSITORY_URI'),
-        revision: value('BUILD_SOURCEVERSION'),
+        revision: value('SYSTEM_PULLREQUEST_SOURCECOMMITID') ?? value('BUILD_SOURCEVERSION'),
         branch: behind(ref, 'refs/heads/'),
         tag: behind(ref, 'refs/tags/'),
       };

@@ -12,6 +12,8 @@ const NONE_KEPT_MS = 10_000;
 
 interface Kept {
   readonly manifest: Promise<Manifest | undefined>;
+  /** The run that it was read for: it may be later than runs before that one. */
+  readonly runId: number;
   untilMs: number;
 }
 
@@ -30,8 +32,15 @@ export class RunManifests {
 
   /** Reads the manifest of a run; that of an earlier run of its job while it has none, as while it is under way. `undefined` where none can be read. */
   async of(run: ManifestRun): Promise<Manifest | undefined> {
-    const { reader } = this.deps;
-    return (await this.read(reader.ofRun(run))) ?? (await this.ofEarlier(run));
+    try {
+      return (await this.deps.reader.ofRun(run)) ?? (await this.ofEarlier(run));
+    } catch (error) {
+      this.deps.logger.warn(
+        { error: reasonOf(error) },
+        'failed to read a manifest; spans have no links to upstream nodes',
+      );
+      return undefined;
+    }
   }
 
   private async ofEarlier(run: ManifestRun): Promise<Manifest | undefined> {
@@ -39,23 +48,15 @@ export class RunManifests {
     const name = `${run.accountId} ${run.jobId} ${run.environmentId}`;
     const nowMs = clock.monotonicMs();
     const kept = this.earlier.get(name);
-    if (kept !== undefined && nowMs < kept.untilMs) return kept.manifest;
-    const fresh: Kept = { manifest: this.read(reader.ofEarlier(run)), untilMs: nowMs + KEPT_MS };
+    if (kept !== undefined && nowMs < kept.untilMs && kept.runId <= run.runId) return kept.manifest;
+    const fresh: Kept = { manifest: reader.ofEarlier(run), runId: run.runId, untilMs: nowMs + KEPT_MS };
     setLatest(this.earlier, name, fresh, MAX_JOBS);
-    const found = await fresh.manifest;
-    if (found === undefined) fresh.untilMs = nowMs + NONE_KEPT_MS;
-    return found;
-  }
-
-  private async read(reading: Promise<Manifest | undefined>): Promise<Manifest | undefined> {
+    let found: Manifest | undefined;
     try {
-      return await reading;
-    } catch (error) {
-      this.deps.logger.warn(
-        { error: reasonOf(error) },
-        'failed to read a manifest; spans have no links to upstream nodes',
-      );
-      return undefined;
+      found = await fresh.manifest;
+      return found;
+    } finally {
+      if (found === undefined) fresh.untilMs = nowMs + NONE_KEPT_MS;
     }
   }
 }

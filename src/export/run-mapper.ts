@@ -162,6 +162,11 @@ export class RunReplay {
     return origins[0];
   }
 
+  /** Whether the mapper makes anything of a manifest. */
+  get takesManifest(): boolean {
+    return this.mapper.setManifest !== undefined;
+  }
+
   /** Passes what the run's nodes depend on to the mapper. */
   setManifest(manifest: Manifest): void {
     this.mapper.setManifest?.(manifest);

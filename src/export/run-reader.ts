@@ -27,8 +27,9 @@ const ORIGIN_WAIT_MS = 2_000;
 /** … and how often it is looked up until then. It is noted a moment after the first records. */
 const ORIGIN_LOOK_MS = 50;
 
-/** How long a run that is under way waits for what its nodes depend on, at most, in milliseconds. */
+/** How long a run that is under way waits for what its nodes depend on, at most, and how long one that is over, in milliseconds. */
 const MANIFEST_WAIT_MS = 500;
+const MANIFEST_OVER_WAIT_MS = 5_000;
 
 /** Records that were appended since so long are still in the memory of the system, in milliseconds. */
 const LIVE_MS = 30_000;
@@ -169,16 +170,16 @@ export class RunReader {
     return (await origins.originsOf(traceId)).length === 0;
   }
 
-  /** Finds what the run's nodes depend on. Where that takes long, a run that is under way goes on without, until it is known. */
+  /** Finds what the run's nodes depend on. Where that takes long, the run goes on without, until it is known. */
   private async lookUpManifest({ finished }: ExportRun, replay: RunReplay, origin: RunOrigin): Promise<void> {
     const { manifests, clock } = this.deps;
-    if (manifests === undefined) return;
+    if (manifests === undefined || !replay.takesManifest) return;
     const known = manifests.of(origin).then((manifest) => {
       if (manifest !== undefined) replay.setManifest(manifest);
     });
-    if (finished !== undefined) return known;
     const waiting = new AbortController();
-    await Promise.race([known, pause(clock, MANIFEST_WAIT_MS, waiting.signal)]);
+    const waitMs = finished === undefined ? MANIFEST_WAIT_MS : MANIFEST_OVER_WAIT_MS;
+    await Promise.race([known, pause(clock, waitMs, waiting.signal)]);
     waiting.abort();
   }
 

@@ -242,11 +242,12 @@ export class SignalProgress {
     return first === undefined ? offset : Math.min(offset, first.firstAnchor);
   }
 
-  /** Returns what is enqueued with a range: at the anchor of the last items a late record may still come. */
+  /** Returns what is enqueued with a range: at the anchor of the last items a late record may still come, and more log records that are made of spans. */
   private endOf({ window, from, to }: ItemRange): number {
+    const mayGoOn = this.queue.breaker.signal === 'logs';
     for (let index = to - 1; index >= from; index--) {
       const anchor = window.anchorOf(index);
-      if (anchor !== this.closingAt) return anchor + 1;
+      if (anchor !== this.closingAt) return mayGoOn && window.isOfSpan(index) ? anchor : anchor + 1;
     }
     return 0;
   }

@@ -35,7 +35,9 @@ export async function withComparison(
   const named = against.named === LAST_GOOD ? await lastGoodRun(found, job, deps) : against.named;
   if (named === null) {
     const whose = job === undefined ? 'before it of its job' : `of job ${JSON.stringify(job)}`;
-    const note = cleanLine(`no run ${whose} ended with success and can be compared with it`);
+    const note = cleanLine(
+      `no run ${whose} ended with success and can be compared with it, among the last that were read`,
+    );
     deps.context.stderr.write(`run-bridge: ${note}\n`);
     return found;
   }
@@ -44,6 +46,12 @@ export async function withComparison(
     before.reports.map(({ command }) => command),
     found.reports.map(({ command }) => command),
   );
+  if (pairs.length < found.reports.length) {
+    const none = pairs.length === 0 ? 'no command' : 'not each command';
+    deps.context.stderr.write(
+      `run-bridge: ${none} has one to be compared with in ${cleanLine(named)}; run-bridge diff shows both runs\n`,
+    );
+  }
   const byCommand = new Map(pairs.map((pair) => [pair.after, pair]));
   const reports = found.reports.map((report) => {
     const pair = byCommand.get(report.command);

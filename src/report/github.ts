@@ -250,7 +250,7 @@ function slowestMarkdown({ nodes, totals }: CommandReport['command']): string {
   });
   return [
     `\n<details><summary>${counted(slowest.length, 'slowest node')}</summary>\n\n`,
-    '| node | share of the time | | queries |\n|---|---:|---:|---:|\n',
+    '| node | share of the time | | warehouse |\n|---|---:|---:|---:|\n',
     ...rows,
     '\n</details>\n',
   ].join('');

@@ -145,7 +145,7 @@ function timeLines(command: CommandMeasures, columns: number | null): readonly s
     ...rows.map((row, at) => `${row}  ${hasBars ? barOf(timeParts[parts[at]?.[0] ?? 'restNano']) : ''}`.trimEnd()),
     ...paceWords(paceOf(command)).map(([name, value]) => `  ${name}: ${value}`),
     `  queries ran for ${percentText(split.warehouseNano, lengthNano)} of it: ${queries}, ${totals.rows} rows`,
-    `  the engine's sums over all threads: duration_ms ${lengthText(durationMs)}, idle_time_ms ${lengthText(idleTimeMs)}, queries ${lengthText(ms(warehouseTimeNano))}`,
+    `  the engine's sums over all threads: duration_ms ${lengthText(durationMs)}, idle_time_ms ${lengthText(idleTimeMs)}, warehouse ${lengthText(ms(warehouseTimeNano))}`,
     ...(omittedNodeCount > 0 ? [`not measured: ${omittedNodeCount} further nodes`] : []),
   ];
 }

@@ -98,13 +98,13 @@ describe.each(['of the data folder', 'of a bridge elsewhere'])('an artifact %s',
     [
       'no run is of that project',
       ['--job', 'nightly', '--project', 'x', 'manifest.json'],
-      'job "nightly" that ended has',
+      'job "nightly" in project "x" that ended has',
     ],
   ])('is refused in words where %s, and no file is made', async (_name, args, message) => {
     const file = join(folder, where, 'none', 'x');
     const { exitCode, stdout, stderr } = await get(...args, '--output', file);
     expect({ exitCode, stdout }).toEqual({ exitCode: 1, stdout: '' });
-    expect(stderr).toMatch(new RegExp(`^run-bridge: no run of ${message}.*\n$`, 'i'));
+    expect(stderr).toMatch(new RegExp(`^run-bridge: none of the last 50 runs of ${message}.*\n$`, 'i'));
     expect(existsSync(file)).toBe(false);
   });
 });

@@ -28,7 +28,7 @@ test('a run is reported by the first characters of its invocation id', async () 
   expect(stdout).toContain('\nnodes: 1 error, 2 failed, 3 skipped, 1 warned, 13 success, 1 no-op\nhooks: 2 success\n');
   expect(stdout).toMatch(/\nwhere the 1\.8 s went:\n {2}running +[\d.]+ (?:ms|s) +\d+ % +█+\n/);
   expect(stdout).toMatch(/\n {2}queries ran for 12 % of it: 38 queries, 9 rows\n/);
-  expect(stdout).toMatch(/over all threads: duration_ms 2\.0 s, idle_time_ms 0 ms, queries 304 ms\n/);
+  expect(stdout).toMatch(/over all threads: duration_ms 2\.0 s, idle_time_ms 0 ms, warehouse 304 ms\n/);
   expect(stdout).toMatch(/\n {2}parse +120 ms +6\.9 % +120 ms\n/);
   expect(stdout).toMatch(/\nslowest nodes .*:\n.*\n {2}model\.shop\.broken +946 ms +54 % .* 1\.1 s\n/);
   expect(stdout).toMatch(/\n {2}run model\.shop\.broken +4 ms +1\.0 s +59 %\n/);

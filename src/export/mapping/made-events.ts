@@ -80,6 +80,12 @@ export class MadeEvents {
     this.pending = first === -1 ? [] : pending.slice(first);
   }
 
+  /** The run is over, and no line will come. @param logBytes length of its log */
+  finish(logBytes: number): void {
+    for (const { made, resource } of this.pending) this.write(made, resource, logBytes);
+    this.pending = [];
+  }
+
   private write(made: MadeEvent | undefined, resource: Resource, anchorOffset: number): void {
     if (made === undefined) return;
     const { event, traceId, spanId, uniqueId } = made;

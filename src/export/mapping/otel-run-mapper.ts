@@ -143,6 +143,7 @@ export class OtelRunMapper implements RunMapper, LineHost {
   finish(run: RunSummary): MappedItems {
     this.release(Number.POSITIVE_INFINITY);
     this.closing.write(run, [this.latestSeconds, this.latestNanos]);
+    this.madeEvents.finish(run.logBytes);
     return this.given();
   }
 

@@ -183,8 +183,12 @@ describe('what is there', () => {
     });
 
     it.each([
-      ['job=nightly', 404, 'No run of job "nightly" that ended has the artifact manifest.json.'],
-      ['job=nightly&last_good=true', 404, 'No run of job "nightly" that ended with success has the artifact'],
+      ['job=nightly', 404, 'None of the last 50 runs of job "nightly" that ended has the artifact manifest.json.'],
+      [
+        'job=nightly&last_good=true',
+        404,
+        'None of the last 50 runs of job "nightly" that ended with success has the artifact',
+      ],
       ['', 400, 'job: '],
       ['job=a&job=b', 400, 'job: '],
       ['job=nightly&last_good=yes', 400, 'last_good: '],

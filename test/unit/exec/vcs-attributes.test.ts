@@ -24,7 +24,7 @@ it.each<[string, Readonly<Record<string, string>>, readonly (string | undefined)
       ...{ GITHUB_ACTIONS: 'true', GITHUB_SERVER_URL: 'https://github.com', GITHUB_REPOSITORY: 'acme/shop' },
       ...{ GITHUB_REF_NAME: '12/merge', GITHUB_REF_TYPE: 'branch', GITHUB_HEAD_REF: 'fix/orders', GITHUB_SHA: SHA },
     },
-    ['https://github.com/acme/shop', 'fix/orders', 'branch', SHA],
+    ['https://github.com/acme/shop', 'fix/orders', 'branch', undefined],
   ],
   [
     'a tag on GitLab',

@@ -111,7 +111,8 @@ describe('an export worker', () => {
     const originsOf = async () => [{ ...origin, job: 'nightly', environment: null }];
     // A bucket that does not answer.
     const manifests = { of: () => new Promise<undefined>(() => {}) };
-    await bench.worker({ deps: { origins: { originsOf }, manifests } });
+    const createMapper = () => Object.assign(new SimpleRunMapper(), { setManifest() {} });
+    await bench.worker({ deps: { origins: { originsOf }, manifests, createMapper } });
     bench.log.append(RUN, logRecord(RUN, 1, 'first'));
     await untilTurned(() => bench.clock.nextTimerMs === 500);
     bench.clock.advance(499);
