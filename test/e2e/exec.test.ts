@@ -828,17 +828,9 @@ describe.skipIf(!hasPython)('in a terminal', () => {
 
   test('a line says at the end how it went, why, and where the run is; not in CI, nor where it is to be quiet', async () => {
     const log = (name: string) => new URL(`../fixture/samples/${name}/otel.jsonl`, import.meta.url).pathname;
+    const script = (name: string) => `cat '${log(name)}' > "$DBT_OTEL_FILE_NAME"; exit 3`;
     const engine = (name: string, ...flags: string[]) => [
-      ...[
-        process.execPath,
-        main,
-        'exec',
-        ...flags,
-        '--',
-        'sh',
-        '-c',
-        `cat '${log(name)}' > "$DBT_OTEL_FILE_NAME"; exit 3`,
-      ],
+      ...[process.execPath, main, 'exec', ...flags, '--', 'sh', '-c', script(name)],
     ];
     const failed = pty('none', ...engine('build-mixed-fusion'));
     expect(failed.exit).toBe(3);
@@ -849,6 +841,14 @@ describe.skipIf(!hasPython)('in a terminal', () => {
     expect(pty('none', ...engine('build-clean', '--data-dir', join(dir, 'other'))).output).toMatch(
       /^run-bridge: build: .* after 462 ms.*; run-bridge report 1001 --data-dir \S+other\r\n$/,
     );
+    // With artifacts it comes before they are kept.
+    writeFileSync(join(dir, 'dbt_project.yml'), 'name: shop\n');
+    const leaves = `mkdir -p target; echo '{}' > target/manifest.json; ${script('build-clean')}`;
+    const inProject = `cd '${dir}' && exec '${process.execPath}' '${main}' exec --data-dir kept -- sh -c "$LEAVES"`;
+    expect(ptyWith({ LEAVES: leaves }, 'none', 'sh', '-c', inProject).output).toMatch(
+      /^run-bridge: build: .*; run-bridge report 1001 .*kept\r\n$/,
+    );
+    expect(existsSync(join(dir, 'kept/artifacts/1001/1/manifest.json'))).toBe(true);
     expect(pty('none', ...engine('joined', '--quiet')).output).toBe('');
     expect(ptyWith({ CI: 'true' }, 'none', ...engine('parse')).output).toBe('');
     // Where a bridge has the data folder it shows the page.
