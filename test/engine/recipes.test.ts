@@ -114,6 +114,7 @@ describe("GitHub's action", () => {
     const filled = (text: string) =>
       text
         .replaceAll(/\$\{\{ runner\.temp \}\}/g, temp())
+        .replaceAll(/\$\{\{ strategy\.job-index \}\}/g, '2')
         .replaceAll(/\$\{\{ inputs\.against \|\| inputs\.job \}\}/g, input('against') || input('job'))
         .replaceAll(/\$\{\{ inputs\.([\w-]+) \}\}/g, (_, name: string) => input(name));
     const github = { GITHUB_RUN_ID: '7', GITHUB_RUN_ATTEMPT: '1', GITHUB_JOB: 'build', GITHUB_ACTION: `dbt${number}` };
@@ -140,7 +141,11 @@ describe("GitHub's action", () => {
     expect(nightly.exitCode, nightly.output).toBe(0);
     expect(nightly.output).toContain('/data has no runs: nothing has been stored there');
     expect(readFileSync(String(nightly.files.GITHUB_OUTPUT), 'utf8')).toBe(
-      `folder=${join(temp(), 'run-bridge/report')}\n`,
+      [
+        'key=run-bridge-nightly-2-7-1-build',
+        'earlier=run-bridge-nightly-2-',
+        `folder=${join(temp(), 'run-bridge/report')}\n`,
+      ].join('\n'),
     );
     expect(readFileSync(String(nightly.files.GITHUB_STEP_SUMMARY), 'utf8')).toMatch(
       /^### ✅ `dbt build` succeeded in /,
@@ -153,6 +158,9 @@ describe("GitHub's action", () => {
     const good = readFileSync(model, 'utf8');
     writeFileSync(model, `select nothing_like_it from {{ ref('raw_orders') }}`);
     const pull = await runAction(wanted.with);
+    expect(readFileSync(String(pull.files.GITHUB_OUTPUT), 'utf8')).toMatch(
+      /^key=run-bridge-pull_requests-2-7-1-build\nearlier=run-bridge-nightly-2-\n/,
+    );
     writeFileSync(model, good);
     expect(pull.exitCode, pull.output).toBe(1);
     expect(pull.output).toMatch(/^::error file=models\/staging\/stg_orders\.sql.*title=model stg_orders::/m);
