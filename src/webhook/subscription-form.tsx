@@ -41,7 +41,7 @@ const KINDS_OF: Readonly<Record<string, readonly WebhookKind[]>> = {
   standard_headers: PAYLOAD_KINDS,
   headers: WEBHOOK_KINDS.filter((kind) => kind !== 'email'),
   body_template: ['http'],
-  // PagerDuty opens an incident of a failure, and resolves it, whatever else is asked for.
+  // PagerDuty opens an incident of a failure, and resolves it.
   occasions: WEBHOOK_KINDS.filter((kind) => kind !== 'pagerduty'),
 };
 
@@ -85,7 +85,8 @@ function fieldValues(value: unknown): readonly string[] {
 
 /**
  * Returns what a form says, as a body of the native API. Headers and the routing key are never shown again, so of a form that
- * changes a subscription an empty field leaves them as they are. Fields of other types are left out, whatever they have.
+ * changes a subscription an empty field leaves them as they are. Fields of other types are left out, whatever they have:
+ * PagerDuty has no choice of occasions, and gets failures and recoveries.
  * @param subscription `null` for a new one
  * @returns what is still to be checked
  */
@@ -94,7 +95,10 @@ export function inputOf(
   subscription: Pick<WebhookSubscription, 'kind'> | null,
 ): Readonly<Record<string, unknown>> {
   const kind = subscription?.kind ?? WEBHOOK_KINDS.find((one) => one === values.type?.[0]?.trim());
-  const all = allInputOf(values, subscription === null);
+  const all = allInputOf(
+    { ...values, ...(kind === 'pagerduty' && { occasions: ['failed', 'recovered'] }) },
+    subscription === null,
+  );
   return Object.fromEntries(Object.entries(all).filter(([name]) => kind === undefined || isOfKind(name, kind)));
 }
 
@@ -316,16 +320,13 @@ function When(props: PartProps) {
     <fieldset class="choices">
       <legend>When do you want a message?</legend>
       {choice('each', 'Each time when')}
-      {isShown('occasions', kind) ? (
+      {isShown('occasions', kind) &&
         OCCASIONS.map((one) => (
           <label class={`tick inner ${kindClass(KINDS_OF.occasions)}`}>
             <input type="checkbox" name="occasions" value={one} checked={values.occasions?.includes(one)} />{' '}
             {OCCASION_WORDS[one]}
           </label>
-        ))
-      ) : (
-        <Hidden fields={(values.occasions ?? []).map((value) => ['occasions', value])} />
-      )}
+        ))}
       {(kind === null || kind === 'pagerduty') && (
         <p class={`hint inner ${kind === null ? kindClass(['pagerduty']) : ''}`}>
           a run fails. Its incident is resolved when all that had failed works again.

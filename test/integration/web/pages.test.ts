@@ -1359,6 +1359,29 @@ describe('the pages of webhooks', () => {
     await pages.post(`${path}/delete`, admin);
   });
 
+  it.each(['started', 'canceled'])(
+    'store failures and recoveries for PagerDuty, whatever was ticked for another type: %s',
+    async (ticked) => {
+      const { subscriptions } = pages.api.server.state;
+      const { event_types: _events, ...rest } = {
+        ...FORM,
+        type: 'pagerduty',
+        routing_key: '0123456789abcdef'.repeat(2),
+      };
+      const given = { ...rest, when: 'each', occasions: ticked, at_once: 'on' };
+      const made = await pages.post('/webhooks/new', admin, given);
+      const path = made.headers.location?.replace(/\?.*/, '') ?? '';
+      const stored = () => subscriptions.find(FIRST_ACCOUNT_ID, path.split('/')[2] ?? '');
+      const asked = {
+        ...{ eventTypes: ['job.run.errored', 'job.run.completed'], filter: { verdicts: ['failed', 'recovered'] } },
+      };
+      expect(await stored()).toMatchObject(asked);
+      await pages.post(`${path}/change`, admin, given);
+      expect(await stored()).toMatchObject(asked);
+      await pages.post(`${path}/delete`, admin);
+    },
+  );
+
   it('keep a combination of the API that no choice makes', async () => {
     const { subscriptions } = pages.api.server.state;
     const filter = { ...NO_FILTER, statuses: [RUN_STATUS.success], verdicts: ['warned'] as const };
