@@ -141,8 +141,11 @@ export class EventSelector {
     }
     const before = await this.notifiedWhileGoingOn(event);
     const selections = [...owners].flatMap(([owner, nodes]) => {
-      const rest = nodes.filter(({ node }) => before.get(owner)?.has(node.uniqueId) !== true);
-      return isReported(rest) ? [{ owner, ...selectionOf(run, rest, bad.length) }] : [];
+      const reported = before.get(owner);
+      const rest = nodes.filter(({ node }) => reported?.has(node.uniqueId) !== true);
+      // Errors that name no node are not looked for while the run goes on.
+      const isNews = isReported(rest) || (reported !== undefined && run.otherErrors.length > 0);
+      return isNews ? [{ owner, ...selectionOf(run, rest, bad.length) }] : [];
     });
     if (selections.length > 0 || before.size === 0) return notifiedOf(selections);
     return { kind: 'filtered', reason: 'what failed was reported while the run went on' };

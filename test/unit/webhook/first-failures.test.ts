@@ -104,6 +104,21 @@ describe('an owner', () => {
     expect(last).toMatchObject({ state: 'filtered', filteredReason: 'what failed was reported while the run went on' });
   });
 
+  it('is told at the end of errors without a node, also where all nodes were reported', async () => {
+    await bench.subscribe('a', CHAT);
+    fail(1);
+    await look();
+    bench.readNodes = async () => ({ failed: real.failed.slice(0, 2), warned: [], otherErrors: ['on-run-end failed'] });
+    bench.manifest = new Map(
+      [...(bench.manifest ?? [])].map(([id, node], index) => [id, index === 1 ? { ...node, owners: ['ben'] } : node]),
+    );
+    await end();
+    expect((await messages()).slice(1)).toEqual([
+      ['ana', 0, 'failed'],
+      ['ben', 1, 'failed'],
+    ]);
+  });
+
   it('is told at the end of all that could not be delivered before', async () => {
     bench.answer = () => ({ status: 503 });
     await bench.subscribe('a', CHAT);
