@@ -167,6 +167,8 @@ export interface RunQuery {
   readonly createdRange?: TimeRange | undefined;
   readonly finishedRange?: TimeRange | undefined;
   readonly engineVersions?: readonly string[] | undefined;
+  /** Bits of `executions.notified` of which none is set. */
+  readonly withoutNotified?: number | undefined;
   /**
    * Part of the name of its job, environment or project, of the user's name for it, of its git branch, or of its errors as far as
    * `errorTexts` says, ignoring case; or its id.
@@ -475,6 +477,7 @@ function matches(
     ...given(idAbove, (id) => eb('run.id', '>', id)),
     ...given(createdRange, ([from, to]) => eb.between('run.created_unix_ms', from, to)),
     ...given(finishedRange, ([from, to]) => eb.between('run.finished_unix_ms', from, Math.min(to, NOT_FINISHED - 1))),
+    ...given(query.withoutNotified, (bits) => eb(sql<number>`run.notified & ${bits}`, '=', 0)),
     ...given(textContains, (text) => hasText(where, accountId, text, query.errorTexts ?? 'none')),
   ]);
 }

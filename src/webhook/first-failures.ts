@@ -6,7 +6,7 @@ import { type CatalogRun, RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS, type StateDb } from '../storage/state-tables.js';
 import { commonFactsOf, type EventSelection, NO_RUN, type RunFacts, type WebhookEvent } from './event.js';
 import type { WebhookEventStore } from './event-store.js';
-import { matchesRun } from './outbox.js';
+import { matchesRun, SUPPRESSED } from './outbox.js';
 import type { EventSelector } from './selection.js';
 import { isForPeople, type WebhookSubscription } from './subscription.js';
 import { addEvents, ksuid, SUBSCRIPTION_ROWS, type WebhookTables } from './tables.js';
@@ -63,7 +63,8 @@ export class FirstFailureWatch {
     const subscriptions = rows.map((row) => SUBSCRIPTION_ROWS.toItem(row)).filter(isNotifiedSoon);
     for (const accountId of new Set(subscriptions.map((one) => one.accountId))) {
       const { items } = await new RunCatalog(db).listRuns(accountId, {
-        ...{ statuses: [RUN_STATUS.running], orderBy: 'created', isDescending: true, limit: MAX_RUNS, offset: 0 },
+        ...{ statuses: [RUN_STATUS.running], withoutNotified: SUPPRESSED },
+        ...{ orderBy: 'created', isDescending: true, limit: MAX_RUNS, offset: 0 },
       });
       for (const run of items) {
         for (const one of subscriptions.filter((other) => other.accountId === accountId)) await this.notify(one, run);

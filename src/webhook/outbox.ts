@@ -240,7 +240,7 @@ const BITS: Readonly<Record<WebhookEventType, number>> = {
 /** Every event of the run was made. */
 const ALL_NOTIFIED = 7;
 /** Bit of a run that ended before its import began: it has no events. */
-const SUPPRESSED = 8;
+export const SUPPRESSED = 8;
 
 /** The state of a run. */
 interface RunProgress {

@@ -132,6 +132,21 @@ describe('an owner', () => {
     expect(await messages()).toEqual([['ana', 1, 'failed']]);
   });
 
+  it('is told nothing of an imported run without an end, until it turns out to go on', async () => {
+    await bench.subscribe('a', CHAT);
+    fail(1);
+    const note = async (endedUnixMs: number) => {
+      const imported = commandNote(1, { verdict: null, isSaved: false, importBeganUnixMs: 2_001, endedUnixMs });
+      await bench.state.invocations.note([imported], bench.clock.nowUnixMs());
+    };
+    await note(2_000);
+    await look();
+    expect(await bench.events('a')).toEqual([]);
+    await note(5_000);
+    await look();
+    expect(await messages()).toEqual([['ana', 1, 'is failing']]);
+  });
+
   it.each<[string, GivenSubscription]>([
     ['all failures in one message', { isPerOwner: false }],
     ['no repeated failures', { holdsRepeats: true }],
