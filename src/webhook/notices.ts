@@ -10,9 +10,10 @@ import type { CommandDigest } from '../run/measures/command-digest.js';
 import { hasSameCommands } from '../run/measures/recovery.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
 import { changeState } from '../storage/database.js';
-import { commandLinesByRun, RunCatalog } from '../storage/run-catalog.js';
+import { type CatalogRun, commandLinesByRun, RunCatalog } from '../storage/run-catalog.js';
 import { RUN_STATUS, type StateDb, type StateTables } from '../storage/state-tables.js';
 import { commonFactsOf, NO_RUN, type Notice, type RunFacts, type SlowNode } from './event.js';
+import { SUPPRESSED } from './outbox.js';
 import type { NoticeType, WebhookSubscription } from './subscription.js';
 import {
   addEvents,
@@ -253,7 +254,8 @@ export class ExpectationWatch {
       if (filter.projects.length > 0 && !filter.projects.includes(facts.projectName)) continue;
       // What was expected only now has as long from now on.
       const sinceUnixMs = Math.max(facts.startedUnixMs, updatedUnixMs);
-      const rhythm = run.isRunning ? undefined : await this.rhythmOf(subscription.accountId, facts, expectedMs);
+      const isIdle = !run.isRunning && run.endedUnixMs === null;
+      const rhythm = isIdle ? await this.rhythmOf(subscription.accountId, facts, expectedMs) : undefined;
       const overdue = rhythm && overdueNotice(facts, rhythm, nowUnixMs - sinceUnixMs);
       const eventType = overdue === undefined ? 'job.run.slow' : 'job.run.overdue';
       if (await isNotified(db, subscription, eventType, facts)) continue;
@@ -281,8 +283,7 @@ export class ExpectationWatch {
     { facts, isRunning, endedUnixMs }: LatestRun,
     nowUnixMs: number,
   ): Promise<Notice | undefined> {
-    const isSucceeded = facts.status === RUN_STATUS.success && endedUnixMs !== null;
-    const isNews = isSucceeded && endedUnixMs >= Math.max(updatedUnixMs, nowUnixMs - MAX_ENDED_AGO_MS);
+    const isNews = endedUnixMs !== null && endedUnixMs >= Math.max(updatedUnixMs, nowUnixMs - MAX_ENDED_AGO_MS);
     if (!isRunning && !isNews) return undefined;
     const runningMs = (endedUnixMs ?? nowUnixMs) - facts.startedUnixMs;
     if (runningMs < MIN_SLOW_MS) return undefined;
@@ -339,10 +340,11 @@ function isNotifiedOfDeclared({ accountId, eventTypes }: WebhookSubscription): b
   return accountId === FIRST_ACCOUNT_ID && eventTypes.includes('job.run.errored');
 }
 
-/** The latest run of a job in an environment. */
+/** The latest run of a job in an environment: the last to start, or the last that succeeded. */
 interface LatestRun {
   readonly facts: RunFacts;
   readonly isRunning: boolean;
+  /** `null` for the last to start. */
   readonly endedUnixMs: number | null;
 }
 
@@ -355,16 +357,22 @@ async function latestRuns(db: StateDb, { accountId, jobIds }: WebhookSubscriptio
   const runs: LatestRun[] = [];
   for (const { jobId, environmentId } of latest) {
     // By its start: an imported run of last week is not the last one.
-    const last = { jobId, environmentId, orderBy: 'created', isDescending: true, limit: 1, offset: 0 } as const;
-    const { items } = await catalog.listRuns(accountId, last);
-    const [run] = items;
-    if (run === undefined) continue;
-    const { status } = run;
-    const startedUnixMs = run.dequeuedUnixMs ?? run.createdUnixMs;
-    const facts = { ...NO_RUN, ...commonFactsOf(run), status, startedUnixMs };
-    runs.push({ isRunning: status === RUN_STATUS.running, endedUnixMs: run.finishedUnixMs, facts });
+    const last = { jobId, environmentId, isDescending: true, limit: 1, offset: 0 } as const;
+    const started = await catalog.listRuns(accountId, { ...last, orderBy: 'created' });
+    const succeeded = await catalog.listRuns(accountId, {
+      ...{ ...last, orderBy: 'finished', statuses: [RUN_STATUS.success], withoutNotified: SUPPRESSED },
+    });
+    runs.push(...started.items.map((run) => latestRun(run, null)));
+    runs.push(...succeeded.items.map((run) => latestRun(run, run.finishedUnixMs)));
   }
   return runs;
+}
+
+function latestRun(run: CatalogRun, endedUnixMs: number | null): LatestRun {
+  const { status } = run;
+  const startedUnixMs = run.dequeuedUnixMs ?? run.createdUnixMs;
+  const facts = { ...NO_RUN, ...commonFactsOf(run), status, startedUnixMs };
+  return { isRunning: status === RUN_STATUS.running, endedUnixMs, facts };
 }
 
 /** In which time a job starts again, in milliseconds; and how often it usually does, if it is expected by that. */

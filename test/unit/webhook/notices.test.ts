@@ -237,6 +237,24 @@ describe('a subscription that expects runs', () => {
       ]);
     });
 
+    it('hears of it also where the next run has begun before anybody looks, or fails at once', async () => {
+      shares = [...shares, { 'model.orders': 14, 'model.items': 9 }];
+      await run('nightly', 23 * MINUTE_MS);
+      bench.clock.advance(23 * MINUTE_MS);
+      await run('nightly', 1_000, { verdict: 'error' });
+      bench.clock.advance(1_000);
+      await run('nightly', null);
+      await passAndLook(1_000);
+      await passAndLook(MINUTE_MS);
+      expect(noticesTo('/a')).toMatchObject([{ eventType: 'job.run.slow', about: 'slow', runningSeconds: 1_380 }]);
+    });
+
+    it('hears of no slow run that was over before it was imported', async () => {
+      await run('nightly', 23 * MINUTE_MS, { importBeganUnixMs: bench.clock.nowUnixMs() + HOUR_MS });
+      await passAndLook(HOUR_MS);
+      expect(noticesTo('/a')).toEqual([]);
+    });
+
     it('waits for ten minutes until that one is measured, and then hears without a node', async () => {
       await run('nightly', 23 * MINUTE_MS);
       await passAndLook(32 * MINUTE_MS);
