@@ -18,7 +18,7 @@ import {
 import { readConfiguration } from '../cli/command-configuration.js';
 import { nonEmpty } from '../config/environment.js';
 import { reasonOf } from '../core/errors.js';
-import { openExchange } from '../core/http-client.js';
+import { openExchange, readBounded } from '../core/http-client.js';
 import { cleanLine } from '../core/text.js';
 import { API_PATH } from '../run/api-path.js';
 import { FIRST_ACCOUNT_ID } from '../storage/account-store.js';
@@ -101,8 +101,9 @@ async function getFrom(baseUrl: string, of: JobRuns, path: ArtifactPath, invocat
       headers: answered,
       body,
     } = await openExchange({ method: 'GET', url, headers, onStale() {} }, signal);
-    body.on('data', () => timer.refresh()).pause();
-    if (status !== 200) throw refusalOf(baseUrl, status, await startOf(body));
+    body.on('data', () => timer.refresh());
+    if (status !== 200) throw refusalOf(baseUrl, status, (await readBounded(body, MAX_REFUSAL_BYTES)).body);
+    body.pause();
     const [, runId = '?'] = /\/runs\/(\d+)\//.exec(answered['content-location'] ?? '') ?? [];
     await write(body, runId, invocation);
   } catch (error) {
@@ -112,18 +113,6 @@ async function getFrom(baseUrl: string, of: JobRuns, path: ArtifactPath, invocat
   } finally {
     clearTimeout(timer);
   }
-}
-
-/** Reads as much of an answer as says why the bridge refuses. */
-async function startOf(body: Readable): Promise<Buffer> {
-  const parts: Buffer[] = [];
-  let length = 0;
-  for await (const part of body) {
-    parts.push(part);
-    length += part.length;
-    if (length >= MAX_REFUSAL_BYTES) break;
-  }
-  return Buffer.concat(parts);
 }
 
 /** Whether an error is of the file that is written, and not of the connection. */

@@ -228,7 +228,7 @@ class AbortedError extends Error {
 }
 
 /** Reads a response by its events: iterating it costs as much as the rest of a small exchange. */
-function readBounded(response: Readable, maxBytes: number): Promise<Pick<HttpAnswer, 'body' | 'bodyEnd'>> {
+export function readBounded(response: Readable, maxBytes: number): Promise<Pick<HttpAnswer, 'body' | 'bodyEnd'>> {
   return new Promise((resolve) => {
     const chunks: Uint8Array[] = [];
     let length = 0;

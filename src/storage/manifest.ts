@@ -39,6 +39,11 @@ export function isTestId(uniqueId: string): boolean {
   return /^(?:unit_)?test\./.test(uniqueId);
 }
 
+/** Whether a unique id is that of a unit test, which runs before its model. */
+export function isUnitTestId(uniqueId: string): boolean {
+  return uniqueId.startsWith('unit_test.');
+}
+
 /** Manifests that are kept in memory. */
 const MAX_KEPT = 4;
 

@@ -9,7 +9,7 @@ import type { WebhookEventStore } from './event-store.js';
 import { matchesRun, SUPPRESSED } from './outbox.js';
 import type { EventSelector } from './selection.js';
 import { isForPeople, type WebhookSubscription } from './subscription.js';
-import { addEvents, ksuid, SUBSCRIPTION_ROWS, type WebhookTables } from './tables.js';
+import { activeSubscriptions, addEvents, ksuid, type WebhookTables } from './tables.js';
 
 /** What a watch for first failures works with. */
 export interface FirstFailureDeps {
@@ -54,13 +54,7 @@ export class FirstFailureWatch {
   /** Looks once. @throws StoreError */
   async look(): Promise<void> {
     const { db } = this.deps;
-    const rows = await db
-      .withTables<WebhookTables>()
-      .selectFrom('webhook_subscriptions')
-      .selectAll()
-      .where('state', '=', 'active')
-      .execute();
-    const subscriptions = rows.map((row) => SUBSCRIPTION_ROWS.toItem(row)).filter(isNotifiedSoon);
+    const subscriptions = (await activeSubscriptions(db)).filter(isNotifiedSoon);
     for (const accountId of new Set(subscriptions.map((one) => one.accountId))) {
       const { items } = await new RunCatalog(db).listRuns(accountId, {
         ...{ statuses: [RUN_STATUS.running], withoutNotified: SUPPRESSED },

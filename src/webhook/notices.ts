@@ -16,10 +16,10 @@ import { commonFactsOf, NO_RUN, type Notice, type RunFacts, type SlowNode } from
 import { SUPPRESSED } from './outbox.js';
 import type { NoticeType, WebhookSubscription } from './subscription.js';
 import {
+  activeSubscriptions,
   addEvents,
   ksuid,
   type NewEvent,
-  SUBSCRIPTION_ROWS,
   type WebhookTables,
   type WebhookTransaction,
 } from './tables.js';
@@ -201,15 +201,8 @@ export class ExpectationWatch {
   /** Looks once. @throws StoreError */
   async look(): Promise<void> {
     const { db, clock, wake } = this.deps;
-    const rows = await db
-      .withTables<WebhookTables>()
-      .selectFrom('webhook_subscriptions')
-      .selectAll()
-      .where('state', '=', 'active')
-      .execute();
     let count = 0;
-    for (const row of rows) {
-      const subscription = SUBSCRIPTION_ROWS.toItem(row);
+    for (const subscription of await activeSubscriptions(db)) {
       if (!this.expectsAny(subscription)) continue;
       const nowUnixMs = clock.nowUnixMs();
       const found = await this.findUnexpected(subscription, nowUnixMs);

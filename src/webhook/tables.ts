@@ -13,6 +13,17 @@ export const SUBSCRIPTION_ROWS = new RowFormat<WebhookSubscription>({
   ...{ hasAuthorization: 'switch', hasStandardHeaders: 'switch' },
 });
 
+/** Reads the active subscriptions of all accounts. @throws StoreError */
+export async function activeSubscriptions(db: StateDb): Promise<readonly WebhookSubscription[]> {
+  const rows = await db
+    .withTables<WebhookTables>()
+    .selectFrom('webhook_subscriptions')
+    .selectAll()
+    .where('state', '=', 'active')
+    .execute();
+  return rows.map((row) => SUBSCRIPTION_ROWS.toItem(row));
+}
+
 /** An event with what the queue of its subscription goes by. */
 export interface QueuedEvent extends WebhookEvent {
   /** The order in which events were made. */

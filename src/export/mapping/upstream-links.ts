@@ -1,13 +1,12 @@
 import { spanIdOf } from '../../record/span-id-table.js';
 import { dependenciesOf } from '../../run/measures/upstream.js';
-import type { Manifest } from '../../storage/manifest.js';
+import { isUnitTestId, type Manifest } from '../../storage/manifest.js';
 import { encodeLink, WireWriter } from '../wire/wire-writer.js';
 import type { MappedRecord } from './mapped-record.js';
 import type { NodeIndex } from './node-index.js';
 
 /** Links of a span to the nodes that its node is made of; OpenTelemetry's default for all links of a span. */
 const MAX_UPSTREAM_LINKS = 128;
-const UNIT_TEST = 'unit_test.';
 
 /** Links a node's span to those of the nodes that it is made of, as a manifest says: the engine gives no such links. */
 export class UpstreamLinks {
@@ -29,8 +28,7 @@ export class UpstreamLinks {
   /** Makes the links of a processed node into `out`. @returns whether there are any */
   make(record: MappedRecord, uniqueId: string | undefined, traceId: () => string): boolean {
     const known = uniqueId === undefined ? undefined : this.manifest?.get(uniqueId);
-    // A unit test runs before the model that it is of.
-    if (uniqueId === undefined || known === undefined || uniqueId.startsWith(UNIT_TEST)) return false;
+    if (uniqueId === undefined || known === undefined || isUnitTestId(uniqueId)) return false;
     // The manifest may be that of an earlier run: what has changed since is not known.
     const checksum = record.text('node_checksum');
     if (checksum !== undefined && known.checksum !== null && checksum !== known.checksum) return false;

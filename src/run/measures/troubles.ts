@@ -1,4 +1,5 @@
 import { ageText, counted } from '../../core/text.js';
+import { isUnitTestId } from '../../storage/manifest.js';
 import { hasOwnWord } from '../verdict.js';
 import type { NodeMeasure } from './node-measure.js';
 import type { CommandMeasures } from './run-totals.js';
@@ -334,7 +335,7 @@ export function nameOf({ uniqueId, name }: { readonly uniqueId: string; readonly
  * `unit_test.PROJECT.MODEL.NAME.VERSION`. `null` for other ids.
  */
 export function testedModelOf(uniqueId: string, name: string): string | null {
-  const parts = uniqueId.startsWith('unit_test.') ? partsOf(uniqueId, name) : null;
+  const parts = isUnitTestId(uniqueId) ? partsOf(uniqueId, name) : null;
   return parts === null || parts.model === '' ? null : `${parts.model}${parts.version}`;
 }
 

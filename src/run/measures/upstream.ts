@@ -1,4 +1,4 @@
-import type { Manifest } from '../../storage/manifest.js';
+import { isUnitTestId, type Manifest } from '../../storage/manifest.js';
 import { criticalPath, pathSteps, type Upstream } from './critical-path.js';
 import type { CommandMeasures } from './run-totals.js';
 import { grow } from './time-split.js';
@@ -47,14 +47,13 @@ function upstreamOf(ids: ReadonlySet<string>, manifest: Manifest): Upstream {
     const testedId = manifest.get(id)?.testedId;
     if (testedId != null) grow(tests, testedId, id);
   }
-  const isUnitTest = (id: string) => id.startsWith('unit_test.');
   return new Map(
     [...ids].map((id) => {
       const parents = madeOf(id);
-      if (manifest.get(id)?.testedId != null) return [id, isUnitTest(id) ? [] : parents];
-      const isBefore = (test: string) => !isUnitTest(test) && madeOf(test).every((one) => parents.includes(one));
+      if (manifest.get(id)?.testedId != null) return [id, isUnitTestId(id) ? [] : parents];
+      const isBefore = (test: string) => !isUnitTestId(test) && madeOf(test).every((one) => parents.includes(one));
       const before = parents.flatMap((one) => (tests.get(one) ?? []).filter(isBefore));
-      return [id, [...parents, ...before, ...(tests.get(id) ?? []).filter(isUnitTest)]];
+      return [id, [...parents, ...before, ...(tests.get(id) ?? []).filter(isUnitTestId)]];
     }),
   );
 }
